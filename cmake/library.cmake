@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+#
+# The libraries.
+#
+#   brimful_objects ──► libbrimful.so      (preload or link; exports what src/abi/export.map lists)
+#          │
+#          └─ ld -r ──► brimful.o ──► libbrimful.a
+#   brimful-test        the same sources with every symbol visible and without the interposed names
+#
+# libbrimful.a holds ONE member. With one member per source, a static link takes only the members that
+# resolve something undefined at that moment: malloc from us, then a late reference to free from libc's own
+# archive, and with it libc's malloc: "multiple definition" at best, two heaps at worst. One member means all
+# entry points or none. It also lets us make the internal symbols local, which an archive can't.
+
+file(GLOB_RECURSE brimful_common CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
+list(FILTER brimful_common EXCLUDE REGEX "/src/(arch|abi)/")
+file(GLOB brimful_arch CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.cpp
+     ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.S)
+file(GLOB brimful_native CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/abi/native_*.cpp)
+file(GLOB brimful_interpose CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/abi/*.cpp)
+list(REMOVE_ITEM brimful_interpose ${brimful_native})
+
+set(brimful_core ${brimful_common} ${brimful_arch} ${brimful_native})
+if(NOT brimful_core)
+  message(FATAL_ERROR "no sources under src/")
+endif()
+
+# Visible and without malloc itself: a unit test's own allocations stay with the system's allocator, so that
+# a broken layer fails its test and not the test framework.
+add_library(brimful-test STATIC EXCLUDE_FROM_ALL ${brimful_core})
+target_link_libraries(brimful-test PUBLIC brimful_flags)
+
+# A sanitizer build has only the test library: a shared library that holds a sanitizer's run time is of no use.
+if(BRIMFUL_SANITIZE)
+  return()
+endif()
+
+add_library(brimful_objects OBJECT ${brimful_core})
+if(BRIMFUL_INTERPOSE)
+  target_sources(brimful_objects PRIVATE ${brimful_interpose})
+endif()
+target_link_libraries(brimful_objects PRIVATE brimful_flags)
+set_target_properties(brimful_objects PROPERTIES
+  POSITION_INDEPENDENT_CODE ON
+  CXX_VISIBILITY_PRESET hidden
+  VISIBILITY_INLINES_HIDDEN ON)
+
+# CMake adds the C++ run time to whatever holds C++ objects when the C driver links it.
+set(CMAKE_CXX_IMPLICIT_LINK_LIBRARIES "")
+set(CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES "")
+
+set(brimful_export_map ${PROJECT_SOURCE_DIR}/src/abi/export.map)
+add_library(brimful SHARED $<TARGET_OBJECTS:brimful_objects>)
+set_target_properties(brimful PROPERTIES
+  LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION}
+  SOVERSION 1
+  LINK_DEPENDS ${brimful_export_map})
+target_link_options(brimful PRIVATE
+  -static-libgcc
+  -Wl,--version-script=${brimful_export_map}
+  # Nothing undefined but what libc has, and all of it bound at load: a lazily bound call inside malloc runs
+  # the dynamic linker, which may itself allocate.
+  -Wl,-z,defs -Wl,-z,now -Wl,-z,relro
+  -Wl,--build-id -Wl,--gc-sections -Wl,--hash-style=gnu)
+target_include_directories(brimful INTERFACE ${PROJECT_SOURCE_DIR}/include)
+
+# The export map as objcopy's keep list: one name or pattern a line.
+file(STRINGS ${brimful_export_map} brimful_export_lines REGEX "^ +[A-Za-z_][A-Za-z0-9_*]*;")
+list(TRANSFORM brimful_export_lines REPLACE "^ +([A-Za-z0-9_*]+);.*" "\\1")
+list(JOIN brimful_export_lines "\n" brimful_keep)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/keep-global.txt CONTENT "${brimful_keep}\n")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${brimful_export_map})
+
+# --force-group-allocation dissolves the COMDAT groups of inline functions: their signatures become local
+# symbols, and a program's own copy of the same group must not replace (or discard) ours.
+add_custom_command(
+  OUTPUT ${PROJECT_BINARY_DIR}/brimful.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,--force-group-allocation
+          -o ${PROJECT_BINARY_DIR}/brimful.o $<TARGET_OBJECTS:brimful_objects>
+  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbols=${PROJECT_BINARY_DIR}/keep-global.txt
+          ${PROJECT_BINARY_DIR}/brimful.o
+  DEPENDS brimful_objects $<TARGET_OBJECTS:brimful_objects> ${PROJECT_BINARY_DIR}/keep-global.txt
+  COMMAND_EXPAND_LISTS VERBATIM
+  COMMENT "Linking brimful.o")
+add_custom_target(brimful_relocatable ALL DEPENDS ${PROJECT_BINARY_DIR}/brimful.o)
+
+set_source_files_properties(${PROJECT_BINARY_DIR}/brimful.o PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+add_library(brimful_static STATIC ${PROJECT_BINARY_DIR}/brimful.o)
+add_dependencies(brimful_static brimful_relocatable)
+set_target_properties(brimful_static PROPERTIES OUTPUT_NAME brimful LINKER_LANGUAGE C)
+target_include_directories(brimful_static INTERFACE ${PROJECT_SOURCE_DIR}/include)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+#
+# The switches of a build. CMake picks files by them; the sources themselves see only
+# BRIMFUL_ARCH_GENERIC, BRIMFUL_DEBUG and BRIMFUL_SANITIZE (and only config/build.h and base/compiler.h look).
+
+option(BRIMFUL_INTERPOSE "Define malloc, operator new and the rest; OFF leaves only the brimful_* names" ON)
+option(BRIMFUL_ARCH_GENERIC "Use the portable C++ sequences in place of the assembly" OFF)
+option(BRIMFUL_TESTS "Build the tests" OFF)
+set(BRIMFUL_SANITIZE "" CACHE STRING "Comma-separated sanitizers for -fsanitize=; empty for none")
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Line tables even in the release build: a stack trace through the allocator is worth more than the disk.
+foreach(lang C CXX ASM)
+  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+  set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g -DBRIMFUL_DEBUG=1")
+endforeach()
+
+if(BRIMFUL_SANITIZE AND BRIMFUL_INTERPOSE)
+  message(FATAL_ERROR "a sanitizer owns malloc: configure with -DBRIMFUL_INTERPOSE=OFF")
+endif()
+
+# Assembly exists for x86-64 only. Every other machine, and a sanitizer build (which must see each memory
+# access), takes the portable sequences.
+string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" brimful_machine)
+if(BRIMFUL_ARCH_GENERIC OR NOT brimful_machine MATCHES "^(x86_64|amd64)$")
+  set(BRIMFUL_ARCH generic)
+else()
+  set(BRIMFUL_ARCH x86_64)
+endif()
