@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""The typer application: help for every subcommand, and the subcommands that may take their time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import typer
+
+from . import __version__, locate
+from . import run as run_command
+
+PYTHON = "/usr/bin/python3"
+FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
+
+app = typer.Typer(
+    name="brimful",
+    help="A drop-in malloc: run programs under it and measure it.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings=WITH_SHORT_HELP,
+)
+bench = typer.Typer(
+    help="Measure brimful against the allocators of this machine.", no_args_is_help=True
+)
+app.add_typer(bench, name="bench")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the application on `arguments` and return its exit code."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(args=arguments, prog_name="brimful", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return int(result or 0)
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    typer.echo(f"brimful {__version__}")
+    typer.echo(f"library: {describe_library(locate.default_library())}")
+    raise typer.Exit
+
+
+def describe_library(path: str) -> str:
+    """Path and self-declared version of the library at `path`, or what is wrong with it.
+
+    The question is put to a fresh process with the library preloaded, the way users load it.
+    """
+    try:
+        locate.library(None)
+    except locate.LibraryError as error:
+        return str(error)
+    question = (
+        "import ctypes; f = ctypes.CDLL(None).brimful_version; "
+        "f.restype = ctypes.c_char_p; print(f().decode())"
+    )
+    environment = os.environ | {"LD_PRELOAD": locate.preloadable(path)}
+    answer = subprocess.run(
+        [PYTHON, "-I", "-c", question], env=environment, capture_output=True, text=True, timeout=20
+    )
+    if answer.returncode != 0:
+        return f"{path} (does not answer: exit code {answer.returncode})"
+    return f"{path} (version {answer.stdout.strip()})"
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show versions and exit."
+    ),
+) -> None:
+    pass
+
+
+@app.command(
+    "run", context_settings=WITH_SHORT_HELP | {"allow_interspersed_args": False}, no_args_is_help=True
+)
+def _run(
+    command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]...", show_default=False),
+    conf: list[str] = typer.Option(
+        [],
+        "--conf",
+        metavar='"KEY:VALUE,..."',
+        show_default=False,
+        help="Options of the library, as in BRIMFUL_CONF (see brimful(1)). May be repeated.",
+    ),
+    lib: str = typer.Option(
+        None,
+        "--lib",
+        metavar="PATH",
+        show_default=False,
+        help="Library to preload (default: build/release/libbrimful.so of this checkout).",
+    ),
+) -> None:
+    """Run COMMAND with libbrimful.so preloaded.
+
+    The exit code is COMMAND's; 125 if brimful itself failed, 126 if COMMAND cannot be executed,
+    127 if it was not found.
+    """
+    raise typer.Exit(run_command.start(list(conf), lib, list(command)))
+
+
+def _script(name: str, arguments: list[str]) -> None:
+    """Hand over to a script of bench/."""
+    path = os.path.join(locate.project_root(), "bench", name)
+    if not os.path.exists(path):
+        typer.echo(f"brimful: no {path}: the benchmarks need a checkout", err=True)
+        raise typer.Exit(1)
+    sys.stdout.flush()
+    os.execv(PYTHON, [PYTHON, path, *arguments])
+
+
+@bench.command("micro", context_settings=FORWARD)
+def _micro(context: typer.Context) -> None:
+    """malloc+free pairs on a heap of K live objects (bench/pairs.py; --help there)."""
+    _script("pairs.py", context.args)
+
+
+@bench.command("metrics", context_settings=FORWARD)
+def _metrics(context: typer.Context) -> None:
+    """Start-up, trivial RSS, metadata and give-back (bench/metrics.py; --help there)."""
+    _script("metrics.py", context.args)
+
+
+@bench.command("demo", context_settings=FORWARD)
+def _demo(context: typer.Context) -> None:
+    """Real programs under the system's allocator and brimful (bench/run_demo.py; --help there)."""
+    _script("run_demo.py", context.args)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Where the library is, and a path to it that the dynamic loader can read.
+
+LD_PRELOAD separates its entries with spaces and colons and knows no quoting, so a checkout under
+"My Projects" cannot be named there at all. For such a path `preloadable` makes a symbolic link in the
+user's own cache folder and names that. The link stays: grandchildren started much later need it too.
+"""
+
+from __future__ import annotations
+
+import os
+
+LIBRARY = "libbrimful.so"
+
+
+class LibraryError(Exception):
+    """The library cannot be used; the message says why and what to do."""
+
+
+def project_root() -> str:
+    """Folder that holds the `brimful` launcher, bench/ and build/."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+def default_library() -> str:
+    """Path of the release library of this checkout, built or not."""
+    return os.path.join(project_root(), "build", "release", LIBRARY)
+
+
+def library(chosen: str | None) -> str:
+    """Absolute path of the library to preload: `chosen`, else this checkout's own.
+
+    The loader only warns when it cannot preload and runs the program without; somebody who asked
+    for brimful must hear it instead. So everything that can be seen from outside is checked here.
+    Raises LibraryError.
+    """
+    path = os.path.abspath(chosen if chosen is not None else default_library())
+    hint = "" if chosen is not None else ": build it with `make lib`"
+    try:
+        with open(path, "rb") as file:
+            head = file.read(20)
+    except FileNotFoundError:
+        raise LibraryError(f"no library at {path}{hint}") from None
+    except OSError as error:
+        raise LibraryError(f"cannot read {path}: {error.strerror}") from None
+    # ELF magic, then e_type (two bytes at 16) = ET_DYN: what the loader is willing to preload.
+    if head[:4] != b"\x7fELF" or head[16:18] not in (b"\x03\x00", b"\x00\x03"):
+        raise LibraryError(f"{path} is not a shared library")
+    return path
+
+
+def preloadable(path: str) -> str:
+    """A name for `path` free of LD_PRELOAD's separators: itself, or a link in the user's cache."""
+    if not _has_separator(path):
+        return path
+    import hashlib
+
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(cache, "brimful", hashlib.sha256(os.fsencode(path)).hexdigest()[:16])
+    link = os.path.join(folder, LIBRARY)
+    if _has_separator(link):
+        raise LibraryError(
+            f"the loader cannot preload a path with a space or colon ({path}), and neither can it "
+            f"a link in {cache}: give a plain path with --lib"
+        )
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.islink(link) or os.readlink(link) != path:
+            # A fresh name moved over the old one: a program starting right now sees one or the other.
+            fresh = f"{link}.{os.getpid()}"
+            os.symlink(path, fresh)
+            os.replace(fresh, link)
+    except OSError as error:
+        raise LibraryError(f"cannot make a link to {path} in {folder}: {error.strerror}") from None
+    return link
+
+
+def preload_list(path: str, existing: str) -> str:
+    """LD_PRELOAD with our library first, so that its malloc wins, and everything else kept."""
+    rest = [entry for entry in existing.replace(":", " ").split() if entry != path]
+    return ":".join([path, *rest])
+
+
+def _has_separator(path: str) -> bool:
+    return any(character in path for character in " :\t\n")
