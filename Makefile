@@ -6,6 +6,7 @@
 #   make lib                          build/release/libbrimful.so, libbrimful.a, brimful.o
 #   make lib CC=clang CXX=clang++     the same by clang, in build/clang
 #   make lib PRESET=aarch64           any preset of CMakePresets.json
+#   make test TESTS=unit              only the tests whose name matches (an expression as for ctest -R)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,18 +15,73 @@ SHELL := /bin/bash
 PRESET ?= $(if $(findstring clang,$(CXX)),clang,release)
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+TESTS ?= .
+
+TEST_PRESETS := release debug asan tsan
+CTEST := ctest --test-dir build/test -j $(JOBS) --output-on-failure --no-tests=error
 
 .PHONY: help
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build/%/build.ninja: CMakeLists.txt CMakePresets.json
-	@cmake --preset $* -S . > build-$*.log 2>&1 || { cat build-$*.log; rm -f build-$*.log; exit 1; }
-	@rm -f build-$*.log; touch $@
+# Configuring prints little of interest unless it fails. CMake itself configures again when its files change.
+build/%/build.ninja: CMakePresets.json
+	@mkdir -p build
+	@cmake --preset $* -S . > build/configure-$*.log 2>&1 || { cat build/configure-$*.log; exit 1; }
+	@touch $@
 
 .PHONY: lib
 lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
 	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful brimful_static brimful_relocatable
+
+.PHONY: run
+run: ## install what is missing, then compare real programs under the system's malloc and under brimful
+	@tools/install-deps.sh run
+	@$(MAKE) --no-print-directory lib
+	@/usr/bin/python3 bench/run_demo.py
+
+# One CTest folder that includes the folders of all presets, so that one ctest prints one count.
+.PHONY: build-tests
+build-tests: $(TEST_PRESETS:%=build/%/build.ninja)
+	@for preset in $(TEST_PRESETS); do \
+	  echo "Building $$preset"; \
+	  cmake --build build/$$preset -j $(JOBS) -- --quiet; \
+	done
+	@mkdir -p build/test
+	@printf 'subdirs("%s")\n' $(TEST_PRESETS:%=../%) > build/test/CTestTestfile.cmake
+
+.PHONY: test
+test: ## everything: format, lint, unit, ABI, misuse, real programs, stress, sanitizers (under 15 minutes)
+	@tools/install-deps.sh test
+	@$(MAKE) --no-print-directory build-tests
+	@$(CTEST) -R '$(TESTS)' -LE '^long$$'
+
+.PHONY: test-long
+test-long: ## the soak: stress tests with their long settings (hours)
+	@tools/install-deps.sh test
+	@$(MAKE) --no-print-directory build-tests
+	@$(CTEST) -R '$(TESTS)' -L '^long$$'
+
+.PHONY: bench
+bench: ## measure against the other allocators; results go to bench/results
+	@tools/install-deps.sh bench
+	@$(MAKE) --no-print-directory lib
+	@/usr/bin/python3 bench/run_all.py
+
+.PHONY: format
+format: ## rewrite C++ and Python files in the project's format
+	@tools/install-deps.sh test
+	@tools/lint_format.sh --fix
+
+.PHONY: lint
+lint: build/release/build.ninja ## format, clang-tidy, ruff, mypy, shellcheck, layers, atomics, licences, symbols
+	@tools/install-deps.sh test
+	@cmake --build build/release -j $(JOBS) -- --quiet
+	@ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=error -L '^lint$$'
+
+.PHONY: install
+install: lib ## libraries, header, pkg-config file and man pages, below PREFIX (/usr/local)
+	@cmake --install build/$(PRESET) --prefix $(abspath $(DESTDIR)/$(PREFIX))
 
 .PHONY: clean
 clean: ## remove everything that was built

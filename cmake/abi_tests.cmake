@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+#
+# Every program of tests/abi is linked three times: dynamically without any mention of brimful (run with LD_PRELOAD),
+# statically, and as static-pie, the latter two with libbrimful.a before libc. Each runs in both front ends.
+# BRIMFUL_EXPECT makes a program fail when the allocator that answers is not brimful.
+#
+# A source that can't be linked statically says so in a line `// no-static: reason`.
+
+set(abi_folder ${PROJECT_SOURCE_DIR}/tests/abi)
+file(GLOB abi_sources CONFIGURE_DEPENDS ${abi_folder}/*.c ${abi_folder}/*.cpp)
+
+function(add_abi_program name source)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${abi_folder})
+  target_compile_options(${name} PRIVATE ${permissive})
+  target_link_libraries(${name} PRIVATE test_flags Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/abi)
+endfunction()
+
+function(register_abi name variant program)
+  foreach(front_end percpu thread)
+    register(NAME abi.${name}.${variant}.${front_end} COMMAND ${program} LABELS abi
+      ENVIRONMENT BRIMFUL_EXPECT=1 BRIMFUL_CONF=front_end:${front_end} ${ARGN})
+  endforeach()
+endfunction()
+
+foreach(source IN LISTS abi_sources)
+  get_filename_component(name ${source} NAME_WE)
+  if(name MATCHES "^_")
+    continue()
+  endif()
+
+  add_abi_program(abi_${name} ${source})
+  add_dependencies(abi_${name} brimful)
+  register_abi(${name} preload abi_${name} LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
+
+  file(STRINGS ${source} no_static REGEX "no-static:")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  if(no_static)
+    continue()
+  endif()
+  foreach(variant static static-pie)
+    set(program abi_${name}_${variant})
+    add_abi_program(${program} ${source})
+    add_dependencies(${program} brimful_static)
+    if(variant STREQUAL "static")
+      target_compile_options(${program} PRIVATE -fno-pie)
+      target_link_options(${program} PRIVATE -static -no-pie)
+    else()
+      target_compile_options(${program} PRIVATE -fPIE)
+      target_link_options(${program} PRIVATE -static-pie)
+    endif()
+    target_link_libraries(${program} PRIVATE $<TARGET_FILE:brimful_static>)
+    register_abi(${name} ${variant} ${program})
+  endforeach()
+endforeach()

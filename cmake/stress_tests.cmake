@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+#
+# Stress programs call the brimful_* names, so the same source serves every build. In the release build they are
+# linked with libbrimful.a and therefore also *run on* brimful (their vectors and strings too); in the others they
+# are linked with the test library, and their own memory is the system's or the sanitizer's.
+
+set(stress_folder ${PROJECT_SOURCE_DIR}/tests/stress)
+add_support(stress_support ${stress_folder} "_stress[.]cpp$")
+
+file(GLOB stress_sources CONFIGURE_DEPENDS ${stress_folder}/*_stress.cpp)
+foreach(source IN LISTS stress_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${stress_folder} ${PROJECT_SOURCE_DIR}/src)
+  if(shipped)
+    target_link_libraries(${name} PRIVATE test_flags stress_support $<TARGET_FILE:brimful_static> Threads::Threads)
+    add_dependencies(${name} brimful_static)
+  else()
+    target_link_libraries(${name} PRIVATE test_flags stress_support $<TARGET_FILE:brimful-test> Threads::Threads)
+    add_dependencies(${name} brimful-test)
+  endif()
+
+  set(front_ends percpu thread)
+  if(BRIMFUL_SANITIZE)
+    set(front_ends auto)
+  endif()
+  foreach(front_end IN LISTS front_ends)
+    register(NAME stress.${name}.${front_end} COMMAND ${name} LABELS stress
+      ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
+    register(NAME stress.${name}.${front_end}.long COMMAND ${name} --long LABELS long TIMEOUT 7200
+      ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
+  endforeach()
+endforeach()

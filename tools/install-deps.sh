@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# install-deps.sh run|test|bench: makes sure that what `make run`, `make test` or `make bench` needs is there.
+#
+# Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
+# installed from Debian when we are root or sudo asks no password; otherwise the packages are named and we stop,
+# because a build tool that waits for a password in CI hangs and one that half works misleads.
+#
+# A need is a check and the package that meets it. Checks look for what is used (a command, a file, a Python
+# module), not for the package: a compiler or a Java from elsewhere is as good.
+set -euo pipefail
+
+profile="${1:-}"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+missing=()  # packages without which the profile can't do its job
+guests=()   # programs that tests run under the library; where one is absent, its test is skipped and says so
+
+has_command() { command -v "$1" > /dev/null 2>&1; }
+has_module() { /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
+has_library() { compgen -G "/usr/lib/*-linux-gnu*/$1" > /dev/null; }
+
+need() { # need PACKAGE CHECK ARGUMENT
+  "$2" "$3" || missing+=("$1")
+}
+guest() {
+  "$2" "$3" || guests+=("$1")
+}
+
+need_for_run() {
+  need g++ has_command g++
+  need cmake has_command cmake
+  need ninja-build has_command ninja
+  need binutils has_command objcopy
+  need python3 has_command /usr/bin/python3
+  need python3-typer has_module typer
+  need python3-rich has_module rich
+}
+
+need_for_test() {
+  need_for_run
+  need clang has_command clang++
+  need clang-format has_command clang-format
+  need clang-tidy has_command clang-tidy
+  need libgtest-dev has_library libgtest.a
+  need git has_command git
+  need shellcheck has_command shellcheck
+  need python3-venv has_module ensurepip
+  need python3-numpy has_module numpy
+  guest valgrind has_command valgrind
+  guest redis-server has_command redis-server
+  guest redis-tools has_command redis-benchmark
+  guest sqlite3 has_command sqlite3
+  guest perl has_command perl
+  guest man-db has_command man
+  guest groff-base has_command nroff
+  guest stress-ng has_command stress-ng
+  guest postgresql has_postgres any
+  guest openjdk-17-jre-headless has_command java
+  guest nodejs has_command node
+}
+
+need_for_bench() {
+  need_for_test
+  need libjemalloc2 has_library libjemalloc.so.2
+  need libtcmalloc-minimal4 has_library libtcmalloc_minimal.so.4
+  need libmimalloc2.0 has_library libmimalloc.so.2.0
+}
+
+# The servers live outside PATH.
+has_postgres() { compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null; }
+
+case "$profile" in
+  run) need_for_run ;;
+  test) need_for_test ;;
+  bench) need_for_bench ;;
+  *)
+    echo "usage: install-deps.sh run|test|bench" >&2
+    exit 2
+    ;;
+esac
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  as_root=(sudo -n)
+fi
+may_install() {
+  has_command apt-get && { [ "$(id -u)" -eq 0 ] || { has_command sudo && sudo -n true 2> /dev/null; }; }
+}
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" < /dev/null
+}
+
+if [ "${#missing[@]}" -gt 0 ] && ! may_install; then
+  echo "Missing packages (install them and try again):" >&2
+  echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+  exit 1
+fi
+if [ "${#guests[@]}" -gt 0 ] && ! may_install; then
+  echo "Not installed, tests that use them will be skipped: ${guests[*]}"
+  guests=()
+fi
+if [ "${#missing[@]}" -gt 0 ] || [ "${#guests[@]}" -gt 0 ]; then
+  echo "Installing: ${missing[*]} ${guests[*]}"
+  apt update
+fi
+if [ "${#missing[@]}" -gt 0 ]; then
+  apt install --no-install-recommends "${missing[@]}"
+fi
+# One at a time: a guest that this distribution lacks must not keep the others out.
+for package in "${guests[@]}"; do
+  apt install --no-install-recommends "$package" || echo "Going on without $package; its tests will be skipped"
+done
+
+# ruff and mypy are not in Debian 12 in usable versions; they live in a folder of the build tree.
+if [ "$profile" != run ]; then
+  venv="$root/build/venv"
+  if [ ! -x "$venv/bin/ruff" ] || [ ! -x "$venv/bin/mypy" ]; then
+    echo "Installing ruff and mypy into build/venv"
+    /usr/bin/python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$root/tools/requirements-lint.txt" < /dev/null
+  fi
+fi
