@@ -19,7 +19,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Line tables even in the release build: a stack trace through the allocator is worth more than the disk.
 foreach(lang C CXX ASM)
-  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g")
   set(CMAKE_${lang}_FLAGS_DEBUG "-O1 -g -DBRIMFUL_DEBUG=1")
 endforeach()
 
