@@ -38,6 +38,8 @@ endif()
 add_library(brimful_objects OBJECT ${brimful_core})
 if(BRIMFUL_INTERPOSE)
   target_sources(brimful_objects PRIVATE ${brimful_interpose})
+  # For arch/: the standard names may stand on the fast paths themselves, without a jump to them.
+  target_compile_definitions(brimful_objects PRIVATE BRIMFUL_INTERPOSE=1)
 endif()
 target_link_libraries(brimful_objects PRIVATE brimful_flags)
 set_target_properties(brimful_objects PROPERTIES

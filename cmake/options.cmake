@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The switches of a build. CMake picks files by them; the sources themselves see only
-# BRIMFUL_ARCH_GENERIC, BRIMFUL_DEBUG and BRIMFUL_SANITIZE (and only config/build.h and base/compiler.h look).
+# BRIMFUL_ARCH_GENERIC, BRIMFUL_DEBUG and BRIMFUL_INTERPOSE, and only arch/, config/build.h and base/compiler.h look.
 
 option(BRIMFUL_INTERPOSE "Define malloc, operator new and the rest; OFF leaves only the brimful_* names" ON)
 option(BRIMFUL_ARCH_GENERIC "Use the portable C++ sequences in place of the assembly" OFF)
