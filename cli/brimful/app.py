@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The typer application: help for every subcommand, and the subcommands that may take their time."""
+"""The typer application: help for every subcommand, and those that may take their time."""
 
 from __future__ import annotations
 
@@ -83,10 +83,12 @@ def _root(
 
 
 @app.command(
-    "run", context_settings=WITH_SHORT_HELP | {"allow_interspersed_args": False}, no_args_is_help=True
+    "run",
+    context_settings=WITH_SHORT_HELP | {"allow_interspersed_args": False},
+    no_args_is_help=True,
 )
 def _run(
-    command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]...", show_default=False),
+    command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]..."),
     conf: list[str] = typer.Option(
         [],
         "--conf",

@@ -2,8 +2,9 @@
 """Where the library is, and a path to it that the dynamic loader can read.
 
 LD_PRELOAD separates its entries with spaces and colons and knows no quoting, so a checkout under
-"My Projects" cannot be named there at all. For such a path `preloadable` makes a symbolic link in the
-user's own cache folder and names that. The link stays: grandchildren started much later need it too.
+"My Projects" cannot be named there at all. For such a path `preloadable` makes a symbolic link in
+the user's own cache folder and names that. The link stays: grandchildren started much later need it
+too.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def preloadable(path: str) -> str:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.islink(link) or os.readlink(link) != path:
-            # A fresh name moved over the old one: a program starting right now sees one or the other.
+            # A fresh name moved over the old one: whoever starts right now sees one of the two.
             fresh = f"{link}.{os.getpid()}"
             os.symlink(path, fresh)
             os.replace(fresh, link)

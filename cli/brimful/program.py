@@ -76,7 +76,7 @@ def why_preload_fails(path: str, library: str) -> str | None:
                     linkage = _linkage_problem(file.fileno(), head, library)
                     break
         except OSError:
-            # Executable but unreadable: nothing is known about it, and no guess is better than none.
+            # Executable but unreadable: nothing is known about it, so nothing is said.
             linkage = None
             break
         # The kernel ignores privileges of a script; its interpreter decides.

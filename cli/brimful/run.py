@@ -2,9 +2,9 @@
 """`brimful run`: become COMMAND, with libbrimful.so preloaded.
 
 The process is replaced (exec), never forked: signals, exit code, process id, terminal and job
-control are COMMAND's own, and nothing stays behind in memory. Exit codes of our own are those of env
-and nohup: 125 for a mistake on our side, 126 when COMMAND exists but cannot be executed, 127 when it
-does not exist; every other code is COMMAND's.
+control are COMMAND's own, and nothing stays behind in memory. Exit codes of our own are those of
+env and nohup: 125 for a mistake on our side, 126 when COMMAND exists but cannot be executed, 127
+when it does not exist; every other code is COMMAND's.
 
 What python changed on its way here is put back first: it ignores SIGPIPE and SIGXFSZ (ignored
 signals survive exec, and `yes | head` would then end with an error message), and in a C locale it

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What `brimful run` promises: it becomes COMMAND, and nothing about COMMAND changes but its malloc.
+"""What `brimful run` promises: it becomes COMMAND, and nothing changes but COMMAND's malloc.
 
 The launcher is the thing under test, not the allocator, so any preloadable library will do: the
 release library if it is built, else libm, which is on every machine and does nothing by itself.
@@ -163,7 +163,8 @@ class ExitCodes(TemporaryFolder):
 
 class TheChildIsUnchanged(TemporaryFolder):
     def test_arguments_arrive_byte_for_byte(self) -> None:
-        arguments = ["a b", "", "  ", "--conf", "--", "-x", "$HOME", '"', "'", "\\", "new\nline", "ü", "*"]
+        arguments = ["a b", "", "  ", "--conf", "--", "-x", "$HOME", '"', "'", "\\"]
+        arguments += ["new\nline", "ü", "*"]
         result = run("printf", "[%s]", *arguments)
         self.assertEqual(result.stdout, "".join(f"[{argument}]" for argument in arguments))
 
@@ -192,10 +193,11 @@ class TheChildIsUnchanged(TemporaryFolder):
         self.assertEqual((out.stdout, out.stderr), ("through", "err\n"))
 
     def test_it_runs_in_the_callers_folder(self) -> None:
-        self.assertEqual(run("pwd", "-P", cwd=self.folder).stdout.strip(), str(self.folder.resolve()))
+        said = run("pwd", "-P", cwd=self.folder).stdout.strip()
+        self.assertEqual(said, str(self.folder.resolve()))
 
     def test_the_process_is_replaced_not_wrapped(self) -> None:
-        command = [LAUNCHER, "run", "--lib", LIBRARY, "--", "sh", "-c", "echo $$"]
+        command = [str(LAUNCHER), "run", "--lib", str(LIBRARY), "--", "sh", "-c", "echo $$"]
         with subprocess.Popen(
             command, env=clean_environment(), stdout=subprocess.PIPE, text=True
         ) as process:
@@ -203,7 +205,7 @@ class TheChildIsUnchanged(TemporaryFolder):
         self.assertEqual(int(said), process.pid)
 
     def test_a_signal_sent_to_us_reaches_the_command(self) -> None:
-        command = [LAUNCHER, "run", "--lib", LIBRARY, "--", "sh", "-c"]
+        command = [str(LAUNCHER), "run", "--lib", str(LIBRARY), "--", "sh", "-c"]
         command += ["trap 'exit 33' TERM; echo ready; while :; do sleep 0.05; done"]
         with subprocess.Popen(
             command, env=clean_environment(), stdout=subprocess.PIPE, text=True
@@ -323,9 +325,7 @@ class TheSettings(TemporaryFolder):
     def test_the_library_obeys_conf(self) -> None:
         for mode in ("percpu", "thread"):
             with self.subTest(front_end=mode):
-                result = launch(
-                    "run", "--conf", f"front_end:{mode},verbose:1", "--", "/bin/true"
-                )
+                result = launch("run", "--conf", f"front_end:{mode},verbose:1", "--", "/bin/true")
                 self.assertEqual(result.returncode, 0)
                 self.assertRegex(result.stderr, r"^brimful: .*front end (percpu|thread)")
                 if mode == "thread":
