@@ -18,7 +18,7 @@ JOBS ?= $(shell nproc)
 TESTS ?= .
 
 TEST_PRESETS := release debug asan tsan
-CTEST := ctest --test-dir build/test -j $(JOBS) --output-on-failure --no-tests=error
+CTEST := tools/run_ctest.sh build/test -j $(JOBS)
 
 .PHONY: help
 help: ## this list
@@ -77,7 +77,7 @@ format: ## rewrite C++ and Python files in the project's format
 lint: build/release/build.ninja ## format, clang-tidy, ruff, mypy, shellcheck, layers, atomics, licences, symbols
 	@tools/install-deps.sh test
 	@cmake --build build/release -j $(JOBS) -- --quiet
-	@ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=error -L '^lint$$'
+	@tools/run_ctest.sh build/release -j $(JOBS) -L '^lint$$'
 
 .PHONY: install
 install: lib ## libraries, header, pkg-config file and man pages, below PREFIX (/usr/local)
