@@ -67,9 +67,9 @@ target_link_options(brimful PRIVATE
   -Wl,--build-id -Wl,--gc-sections -Wl,--hash-style=gnu)
 target_include_directories(brimful INTERFACE ${PROJECT_SOURCE_DIR}/include)
 
-# The export map as objcopy's keep list: one name or pattern a line.
-file(STRINGS ${brimful_export_map} brimful_export_lines REGEX "^ +[A-Za-z_][A-Za-z0-9_*]*;")
-list(TRANSFORM brimful_export_lines REPLACE "^ +([A-Za-z0-9_*]+);.*" "\\1")
+# The export map as objcopy's keep list: one name a line.
+file(STRINGS ${brimful_export_map} brimful_export_lines REGEX "^ +[A-Za-z_][A-Za-z0-9_]*;")
+list(TRANSFORM brimful_export_lines REPLACE "^ +([A-Za-z0-9_]+);.*" "\\1")
 list(JOIN brimful_export_lines "\n" brimful_keep)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/keep-global.txt CONTENT "${brimful_keep}\n")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${brimful_export_map})
@@ -80,7 +80,7 @@ add_custom_command(
   OUTPUT ${PROJECT_BINARY_DIR}/brimful.o
   COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,--force-group-allocation
           -o ${PROJECT_BINARY_DIR}/brimful.o $<TARGET_OBJECTS:brimful_objects>
-  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbols=${PROJECT_BINARY_DIR}/keep-global.txt
+  COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${PROJECT_BINARY_DIR}/keep-global.txt
           ${PROJECT_BINARY_DIR}/brimful.o
   DEPENDS brimful_objects $<TARGET_OBJECTS:brimful_objects> ${PROJECT_BINARY_DIR}/keep-global.txt
   COMMAND_EXPAND_LISTS VERBATIM
