@@ -64,6 +64,8 @@ target_link_options(brimful PRIVATE
   # Nothing undefined but what libc has, and all of it bound at load: a lazily bound call inside malloc runs
   # the dynamic linker, which may itself allocate.
   -Wl,-z,defs -Wl,-z,now -Wl,-z,relro
+  # Once loaded it stays: fork handlers, thread-exit keys and live objects lead back into it.
+  -Wl,-z,nodelete
   -Wl,--build-id -Wl,--gc-sections -Wl,--hash-style=gnu)
 target_include_directories(brimful INTERFACE ${PROJECT_SOURCE_DIR}/include)
 
