@@ -67,6 +67,20 @@ class Allocator:
     def available(self) -> bool:
         return self.library is None or self.library.exists()
 
+    def front_end(self) -> str:
+        """What brimful says of itself at start under these settings, or ""."""
+        if not self.available():
+            return ""
+        conf = ",".join(filter(None, [self.settings.get("BRIMFUL_CONF", ""), "verbose:1"]))
+        environment = self.environment() | {"BRIMFUL_CONF": conf}
+        try:
+            done = subprocess.run(
+                ["/bin/true"], env=environment, capture_output=True, text=True, timeout=20
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        return done.stderr.strip()
+
     def describe(self) -> dict[str, Any]:
         """Path, version and checksum, for the record."""
         if self.library is None:
@@ -177,7 +191,8 @@ def compiled(source: str, *flags: str) -> Path:
     """Compile bench/`source` into build/run/ unless the binary there is newer; returns its path."""
     path = ROOT / "bench" / source
     binary = WORK / path.stem
-    if binary.exists() and binary.stat().st_mtime > path.stat().st_mtime:
+    read = [path, *path.parent.glob("*.h")]
+    if binary.exists() and binary.stat().st_mtime > max(file.stat().st_mtime for file in read):
         return binary
     WORK.mkdir(parents=True, exist_ok=True)
     driver = ["g++", "-std=c++20"] if path.suffix == ".cpp" else ["gcc"]
