@@ -72,6 +72,7 @@ bench: ## measure against the other allocators; results go to bench/results
 format: ## rewrite C++ and Python files in the project's format
 	@tools/install-deps.sh test
 	@tools/lint_format.sh --fix
+	@tools/lint_python.sh --fix
 
 .PHONY: lint
 lint: build/release/build.ninja ## format, clang-tidy, ruff, mypy, shellcheck, layers, atomics, licences, symbols

@@ -119,7 +119,10 @@ if [ "$profile" != run ]; then
   venv="$root/build/venv"
   if [ ! -x "$venv/bin/ruff" ] || [ ! -x "$venv/bin/mypy" ]; then
     echo "Installing ruff and mypy into build/venv"
-    /usr/bin/python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$root/tools/requirements-lint.txt" < /dev/null
+    # Without a package index the Python checks are skipped, and say so; all else can be tested.
+    if ! { /usr/bin/python3 -m venv "$venv" \
+      && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$root/tools/requirements-lint.txt" < /dev/null; }; then
+      echo "Going on without ruff and mypy"
+    fi
   fi
 fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# ruff and mypy over all Python of the project, with the settings of pyproject.toml.
+# lint_python.sh [--fix]: ruff and mypy over all Python of the project, with the settings of pyproject.toml; with
+# --fix, rewrites the files in ruff's format instead.
 #
 # mypy runs once per folder: scripts of different folders may have the same name (run.py), and a script imports its
 # neighbours by their bare names, as Python does when it runs one. It looks up typer, rich and numpy where Debian's
@@ -9,21 +10,38 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-status=0
-mapfile -t files < <(find bench cli tools tests -name '*.py' 2> /dev/null | sort)
-build/venv/bin/ruff check --quiet "${files[@]}" || status=1
+venv=build/venv/bin
+if [ ! -x "$venv/ruff" ] || [ ! -x "$venv/mypy" ]; then
+  echo "ruff and mypy are not in build/venv: Python is not checked (tools/install-deps.sh test installs them)"
+  exit 77
+fi
+existing=()
+for folder in bench cli tests tools; do
+  [ ! -d "$folder" ] || existing+=("$folder")
+done
+mapfile -t files < <(find "${existing[@]}" -name '*.py' | sort)
+if [ "${1:-}" = --fix ]; then
+  exec "$venv/ruff" format --quiet "${files[@]}"
+fi
 
+status=0
+"$venv/ruff" check --quiet "${files[@]}" || status=1
+"$venv/ruff" format --quiet --diff "${files[@]}" || status=1
+
+check_types() { # check_types MYPYPATH ARGUMENT…
+  MYPYPATH="$1" "$venv/mypy" --python-executable /usr/bin/python3 --no-error-summary "${@:2}" || status=1
+}
 mapfile -t folders < <(printf '%s\n' "${files[@]}" | xargs -n1 dirname | sort -u)
 for folder in "${folders[@]}"; do
-  [ ! -e "$folder/__init__.py" ] || continue # a package is checked from the folder that holds it
+  [ ! -e "$folder/__init__.py" ] || continue # part of a package, checked below
   scripts=("$folder"/*.py)
-  MYPYPATH="$folder:cli:tools" build/venv/bin/mypy --python-executable /usr/bin/python3 --no-error-summary \
-    "${scripts[@]}" || status=1
+  check_types "$folder:bench:cli:tools" "${scripts[@]}"
 done
 for package in cli/*/__init__.py; do
-  [ -e "$package" ] || continue
-  MYPYPATH=cli build/venv/bin/mypy --python-executable /usr/bin/python3 --no-error-summary \
-    -p "$(basename "$(dirname "$package")")" || status=1
+  [ ! -e "$package" ] || check_types cli -p "$(basename "$(dirname "$package")")"
 done
-echo "python: ${#files[@]} files, $([ "$status" -eq 0 ] && echo no faults || echo faults above)"
-exit "$status"
+if [ "$status" -ne 0 ]; then
+  echo "Python has faults (\`make format\` mends the format)"
+  exit 1
+fi
+echo "python: ${#files[@]} files, no faults"
