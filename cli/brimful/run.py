@@ -108,7 +108,9 @@ def start(settings: list[str], chosen: str | None, command: list[str]) -> int:
 def environment(settings: list[str], preload: str) -> dict[bytes, bytes]:
     """COMMAND's environment: ours, plus the preload and the settings.
 
-    Settings of the command line come last in BRIMFUL_CONF, where the last mention of a key wins.
+    The command line wins over what was set before: its settings come last in BRIMFUL_CONF, where the
+    last mention of a key counts, and the variables BRIMFUL_<OPTION>, which the library reads after
+    BRIMFUL_CONF, are dropped for the keys it names.
     """
     result = dict(os.environb)
     if result.get(b"LC_CTYPE") == b"C.UTF-8" and not _started_with(b"LC_CTYPE"):
@@ -117,6 +119,8 @@ def environment(settings: list[str], preload: str) -> dict[bytes, bytes]:
     result[b"LD_PRELOAD"] = os.fsencode(locate.preload_list(preload, existing))
     inherited = os.fsdecode(result.get(b"BRIMFUL_CONF", b""))
     parts = [part.strip(", ") for part in (inherited, *settings)]
+    for entry in ",".join(settings).split(","):
+        result.pop(os.fsencode("BRIMFUL_" + entry.partition(":")[0].strip().upper()), None)
     if settings:
         result[b"BRIMFUL_CONF"] = os.fsencode(",".join(part for part in parts if part))
     return result

@@ -318,6 +318,14 @@ class TheSettings(TemporaryFolder):
         joined = self.conf("--conf", "tier:hardened", inherited="tier:default")
         self.assertEqual(joined, "tier:default,tier:hardened")
 
+    def test_conf_wins_over_the_variable_of_the_same_option_and_no_other(self) -> None:
+        environment = clean_environment(BRIMFUL_TIER="default", BRIMFUL_VERBOSE="0")
+        command = ["run", "--lib", str(LIBRARY), "--conf", "tier:hardened", "--", "env"]
+        lines = launch(*command, env=environment).stdout.split()
+        self.assertIn("BRIMFUL_CONF=tier:hardened", lines)
+        self.assertIn("BRIMFUL_VERBOSE=0", lines)
+        self.assertNotIn("BRIMFUL_TIER=default", lines)
+
     def test_inherited_settings_stay_without_conf(self) -> None:
         self.assertEqual(self.conf(inherited="tier:default"), "tier:default")
 
