@@ -1,0 +1,410 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Runs the misuse programs: one fault each, and the library has to say so before the call returns.
+
+A program prints `pointer 0x…` right before the faulty call and `survived` after it. What has
+to happen instead: SIGABRT, and on standard error exactly one line that begins with
+`brimful: <fault>: <call>(<pointer>`. Every case runs with both front ends; cases of the hardened
+tier (double frees whose first free may still be in another context's books) run only there.
+Besides: right programs with wrong options get one warning and go on.
+
+Environment: BRIMFUL_LIB (default build/release/libbrimful.so). The programs are compiled here,
+into a temporary folder, with the compiler's own opinion about such code switched off.
+
+    tests/misuse/run.py [NAME…]      a NAME selects the programs that contain it
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = Path(os.environ.get("BRIMFUL_ROOT", HERE.parents[1]))
+LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so")).resolve()
+ARCHIVE = LIBRARY.with_suffix(".a")
+FRONT_ENDS = ("percpu", "thread")
+COMPILE = ["cc", "-std=gnu11", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror"]
+COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-unused-result", "-pthread"]
+TIME_LIMIT_S = 60
+
+DOUBLE = "double free"
+INTERIOR = "interior pointer"
+FOREIGN = "foreign pointer"
+WRONG_SIZE = "wrong size"
+# A pointer that is neither multiple of 16 nor start of an object may be called either.
+ODD = "(?:interior|misaligned) pointer"
+ODD_FOREIGN = "(?:foreign|misaligned) pointer"
+# Memory of the heap's own range that was never handed out.
+NEVER = "(?:double free|foreign pointer)"
+# Questions about, and resizing of, an object that was freed.
+FREED = "(?:double free|use after free)"
+
+# Sizes that take different ways: small classes, the last class, whole pages, runs, mapped blocks.
+SIZES = (1, 16, 64, 100, 256, 1000, 4096, 32768, 32769, 65536, 100000, 1 << 20, 5 << 20, 1 << 30)
+SOME = (64, 3000, 32768, 200000, 1 << 30)
+SMALL = (16, 64, 3000, 32768)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of one program: what it is given and what has to be said."""
+
+    program: str
+    arguments: tuple[int | str, ...]
+    fault: str
+    call: str = "free"
+    conf: str = ""
+    front_ends: tuple[str, ...] = FRONT_ENDS
+
+    def title(self) -> str:
+        """The command, with the options it needs."""
+        words = " ".join([self.program, *map(str, self.arguments)])
+        return f"{words} [{self.conf}]" if self.conf else words
+
+
+def all_cases() -> list[Case]:
+    """The table of faults."""
+    cases = [Case("double_free", (size,), DOUBLE) for size in SIZES]
+    cases += [Case("double_free_interleaved", (size,), DOUBLE) for size in SIZES[:-1]]
+    for size in (16, 64, 1000, 32768, 200000, 1 << 20):
+        cases += [Case("double_free_after_release", (size, trim), DOUBLE) for trim in (0, 1)]
+    for size in SOME:
+        cases += [
+            Case("double_free_second_by_thread", (size,), DOUBLE),
+            Case("double_free_thread_gone", (size,), DOUBLE),
+            Case("double_free_remote_twice", (size,), DOUBLE),
+            Case("double_free_calloc", (size,), DOUBLE),
+            Case("double_free_reused", (size,), DOUBLE),
+            Case("double_free_in_child", (size,), DOUBLE),
+            Case("double_free_sized", (size,), DOUBLE),
+            Case("double_free_by_free_sized", (size,), DOUBLE, "free_sized"),
+            Case("double_delete", (size,), DOUBLE, "(?:free|operator delete)"),
+            Case("realloc_of_freed", (size, 128), FREED, "realloc"),
+            Case("realloc_of_freed", (size, 300000), FREED, "realloc"),
+            Case("realloc_to_zero_twice", (size,), FREED, "(?:realloc|free)"),
+            Case("double_free_remote_then_owner", (size,), DOUBLE, conf="tier:hardened"),
+            Case("double_free_remote_alive", (size,), DOUBLE, conf="tier:hardened"),
+            Case("double_free_race", (size,), DOUBLE, conf="tier:hardened"),
+        ]
+    # The end of a thread flushes its books, so the default tier sees this one too, per thread.
+    for size in SMALL:
+        cases.append(
+            Case("double_free_remote_then_owner", (size,), DOUBLE, front_ends=("thread",))
+        )
+    for alignment in (16, 64, 4096, 65536, 1 << 21, 1 << 30):
+        cases += [Case("double_free_aligned", (alignment, size), DOUBLE) for size in (100, 100000)]
+    for old, new in ((64, 5000), (3000, 200000), (32768, 1 << 20)):
+        cases.append(Case("double_free_moved", (old, new), DOUBLE))
+
+    cases.append(Case("free_stack", (), FOREIGN))
+    cases.append(Case("free_text", (), FOREIGN))
+    cases += [Case("free_data", (kind,), FOREIGN) for kind in ("data", "constant", "library")]
+    for number in ("0xdeadbeef000", "0x10", "0x7fffffff0000", "0xdead000000000000", str(2**64 - 16)):
+        cases += [Case("free_garbage", (number, use), FOREIGN) for use in (0, 2)]
+    cases += [Case("free_garbage", (number,), ODD_FOREIGN) for number in (1, 8, 2**64 - 1)]
+    cases += [Case("free_unmapped", (unmapped,), FOREIGN) for unmapped in (0, 1)]
+    for distance in (1 << 30, 1 << 28, 1 << 24, 1 << 20, 65536 * 5):
+        cases.append(Case("free_window", (64, distance), NEVER))
+    # A neighbour in the same slab that was never handed out, and one that can't be one.
+    cases.append(Case("free_window", (64, 64 * 40), DOUBLE))
+    cases.append(Case("free_window", (64, 64 * 40 + 16), INTERIOR))
+
+    for offset, fault in ((8, ODD), (16, INTERIOR), (1, ODD), (48, INTERIOR), (63, ODD)):
+        cases.append(Case("free_interior", (64, offset), fault))
+    for size, offset in ((48, 16), (1000, 16), (1000, 512), (32768, 16), (32768, 4096)):
+        cases.append(Case("free_interior", (size, offset), INTERIOR))
+    for size in (40000, 200000, 5 << 20, 1 << 30):
+        for offset in (16, 4096, 32768):
+            cases.append(Case("free_interior", (size, offset), INTERIOR))
+        cases.append(Case("free_interior", (size, 1), ODD))
+    for size, offset in ((200000, 65536), (200000, 131072), (5 << 20, 1 << 20), (1 << 30, 1 << 21)):
+        cases.append(Case("free_interior", (size, offset), INTERIOR))
+    for alignment, size, offset in ((64, 200, 64), (4096, 8192, 4096), (1 << 21, 1 << 22, 1 << 21)):
+        cases.append(Case("free_interior_aligned", (alignment, size, offset), INTERIOR))
+
+    for size, claimed in ((64, 100), (64, 30), (1000, 64), (32768, 100), (64, 200000), (200000, 64)):
+        cases.append(Case("free_sized_wrong", (size, claimed), WRONG_SIZE, "free_sized"))
+    cases.append(Case("free_sized_wrong", (1 << 20, 5 << 20), WRONG_SIZE, "free_sized"))
+    for size, claimed in ((64, 4000), (4000, 64), (200000, 64)):
+        cases.append(
+            Case(
+                "sized_delete_wrong", (size, claimed), WRONG_SIZE, "(?:free_sized|operator delete)"
+            )
+        )
+    cases.append(
+        Case(
+            "free_aligned_sized_wrong",
+            (64, 128, 1000),
+            WRONG_SIZE,
+            "(?:free_aligned_sized|free_sized)",
+        )
+    )
+
+    for kind, fault in (("stack", FOREIGN), ("garbage", FOREIGN), ("interior", INTERIOR)):
+        cases.append(Case("usable_size_bad", (kind,), fault, "malloc_usable_size"))
+        cases.append(Case("realloc_bad", (kind,), fault, "realloc"))
+    cases.append(Case("usable_size_bad", ("freed",), FREED, "malloc_usable_size"))
+    cases.append(Case("realloc_bad", ("data",), FOREIGN, "realloc"))
+    return cases
+
+
+class Runner:
+    """Compiles programs on demand, runs them and counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.passed = 0
+        self.failed = 0
+        self.skipped = 0
+
+    def program(self, name: str, static: bool = False) -> Path:
+        """The compiled program of this name."""
+        path = self.folder / (name + (".static" if static else ""))
+        if not path.exists():
+            command = [*COMPILE, "-o", str(path), str(HERE / f"{name}.c")]
+            if static:
+                command += ["-static", str(ARCHIVE)]
+            subprocess.run(command, check=True)
+        return path
+
+    def run(
+        self, command: list[str], conf: str | None, extra: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command under the library in an environment with nothing else of brimful's."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BRIMFUL_")}
+        environment["LD_PRELOAD"] = str(LIBRARY)
+        if conf is not None:
+            environment["BRIMFUL_CONF"] = conf
+        environment.update(extra or {})
+
+        def no_core() -> None:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        try:
+            return subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                timeout=TIME_LIMIT_S,
+                check=False,
+                preexec_fn=no_core,
+            )
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, 124, "", f"no end after {TIME_LIMIT_S} s")
+
+    def record(self, title: str, faults: list[str], done: subprocess.CompletedProcess[str]) -> None:
+        """Counts one run and prints what was wrong with it."""
+        if not faults:
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"FAIL {title}: " + "; ".join(faults))
+        print(f"     exit {done.returncode}, stdout {done.stdout!r}, stderr {done.stderr[:600]!r}")
+        sys.stdout.flush()
+
+
+def check_case(runner: Runner, case: Case, front_end: str) -> None:
+    """Runs one case with one front end."""
+    conf = ",".join(filter(None, [f"front_end:{front_end}", case.conf]))
+    command = [str(runner.program(case.program)), *map(str, case.arguments)]
+    done = runner.run(command, conf)
+    faults = []
+    if done.returncode != -signal.SIGABRT:
+        faults.append(f"ended with {done.returncode}, not SIGABRT")
+    announced = re.fullmatch(r"pointer (0x[0-9a-f]+)\n", done.stdout)
+    if announced is None:
+        faults.append("did not stop at the faulty call")
+    lines = done.stderr.splitlines()
+    if len(lines) != 1:
+        faults.append(f"{len(lines)} lines on standard error")
+    elif announced is not None:
+        expected = rf"brimful: {case.fault}: {case.call}\({announced[1]}[,)]"
+        if re.match(expected, lines[0]) is None:
+            faults.append(f"message does not match {expected}")
+    runner.record(f"{case.title()} ({front_end})", faults, done)
+
+
+def check_all_sizes(runner: Runner, front_end: str) -> None:
+    """The program that checks every size by itself."""
+    done = runner.run([str(runner.program("double_free_all_sizes"))], f"front_end:{front_end}")
+    faults = [] if done.returncode == 0 else ["not every double free was reported"]
+    runner.record(f"double_free_all_sizes ({front_end})", faults, done)
+
+
+# Options as the user may get them wrong: (conf, what the one warning must match).
+WRONG_OPTIONS = (
+    ("purge_delay:5", r'brimful: unknown option "purge_delay": did you mean "purge_delay_ms"\?'),
+    ("front_ent:thread", r'brimful: unknown option "front_ent": did you mean "front_end"\?'),
+    ("verbos:1", r'brimful: unknown option "verbos": did you mean "verbose"\?'),
+    ("tire:hardened", r'brimful: unknown option "tire": did you mean "tier"\?'),
+    ("front_end:banana", r"brimful: .*front_end.*banana.*"),
+    ("purge_delay_ms:soon", r"brimful: .*purge_delay_ms.*soon.*"),
+    ("purge_delay_ms:-2", r"brimful: .*purge_delay_ms.*-2.*"),
+    ("purge_delay_ms:3600001", r"brimful: .*purge_delay_ms.*3600001.*"),
+    ("purge_delay_ms:99999999999999999999", r"brimful: .*purge_delay_ms.*"),
+    ("purge_delay_ms:", r"brimful: .*purge_delay_ms.*"),
+    ("verbose:2", r"brimful: .*verbose.*2.*"),
+    ("reserve:12Q", r"brimful: .*reserve.*12Q.*"),
+    ("tier:", r"brimful: .*tier.*"),
+)
+# Options that are right, and must cost no word.
+RIGHT_OPTIONS = (
+    "",
+    "front_end:auto",
+    "front_end:percpu,verbose:0",
+    "front_end:thread,purge_delay_ms:0,tier:hardened",
+    "purge_delay_ms:-1",
+    "purge_delay_ms:3600000",
+    "reserve:1G,on_exhaustion:grow",
+    "reserve:67108864,on_exhaustion:null",
+    "reserve:64M,on_exhaustion:hook",
+    "reserve:64M,on_exhaustion:abort",
+)
+
+
+def check_options(runner: Runner) -> None:
+    """Wrong options get one warning; the program goes on in every case."""
+    probe = [str(runner.program("option_probe"))]
+
+    def check(title: str, pattern: str | None, done: subprocess.CompletedProcess[str]) -> None:
+        faults = []
+        if done.returncode != 0 or done.stdout != "done\n":
+            faults.append("the program did not go on")
+        lines = done.stderr.splitlines()
+        if pattern is None and lines:
+            faults.append("speaks without need")
+        if pattern is not None and (len(lines) != 1 or re.fullmatch(pattern, lines[0]) is None):
+            faults.append(f"not one line that matches {pattern}")
+        runner.record(f"options: {title}", faults, done)
+
+    for conf, pattern in WRONG_OPTIONS:
+        check(conf, pattern, runner.run(probe, conf))
+    for conf in RIGHT_OPTIONS:
+        check(conf, None, runner.run(probe, conf))
+    check("no BRIMFUL_CONF", None, runner.run(probe, None))
+    for name, value in (("PURGE_DELAY_MS", "50"), ("FRONT_END", "thread"), ("TIER", "hardened")):
+        check(f"BRIMFUL_{name}={value}", None, runner.run(probe, None, {f"BRIMFUL_{name}": value}))
+    check(
+        "BRIMFUL_FRONT_END=banana",
+        r"brimful: .*front_end.*banana.*",
+        runner.run(probe, None, {"BRIMFUL_FRONT_END": "banana"}),
+    )
+    for front_end, words in (("percpu", "front end percpu"), ("thread", "front end thread")):
+        check(
+            f"verbose with {front_end}",
+            rf"brimful: .*{words}.*",
+            runner.run(probe, f"verbose:1,front_end:{front_end}"),
+        )
+    check(
+        "BRIMFUL_FRONT_END wins over BRIMFUL_CONF",
+        r"brimful: .*front end thread.*",
+        runner.run(probe, "verbose:1,front_end:percpu", {"BRIMFUL_FRONT_END": "thread"}),
+    )
+    check(
+        "without glibc's rseq registration",
+        r"brimful: .*front end .*",
+        runner.run(probe, "verbose:1", {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}),
+    )
+    # Nonsense of every shape: any number of warnings, but the program goes on.
+    for conf in (",", ":", ":::", ",,,:,", "=", "a" * 10000, "verbose:" + "9" * 5000, "\n", "ä:ö"):
+        done = runner.run(probe, conf)
+        faults = []
+        if done.returncode != 0 or done.stdout != "done\n":
+            faults.append("the program did not go on")
+        if any(not line.startswith("brimful: ") for line in done.stderr.splitlines() if line):
+            faults.append("a line that does not say who speaks")
+        runner.record(f"options: {conf[:30]!r}", faults if conf != "\n" else faults[:1], done)
+
+
+def check_exhaustion(runner: Runner) -> None:
+    """What happens when a reserve of 64 MiB is used up, as on_exhaustion says."""
+    command = [str(runner.program("option_probe")), "exhaust"]
+
+    def obtained(done: subprocess.CompletedProcess[str]) -> int:
+        found = re.match(r"(\d+) MiB, errno (\d+)\ndone\n", done.stdout)
+        return int(found[1]) if found is not None else -1
+
+    done = runner.run(command, "reserve:64M,on_exhaustion:null")
+    right = 16 <= obtained(done) <= 64 and "errno 12\n" in done.stdout and not done.stderr
+    faults = [] if right else ["not NULL and ENOMEM within 64 MiB"]
+    runner.record("on_exhaustion:null", faults, done)
+    done = runner.run(command, "reserve:64M,on_exhaustion:grow")
+    runner.record("on_exhaustion:grow", [] if obtained(done) == 256 else ["did not grow"], done)
+    done = runner.run(command, "reserve:64M,on_exhaustion:abort")
+    right = done.returncode == -signal.SIGABRT and re.fullmatch(r"brimful: .*\n", done.stderr)
+    faults = [] if right else ["not one line and SIGABRT"]
+    runner.record("on_exhaustion:abort", faults, done)
+
+
+def check_secure_mode(runner: Runner) -> None:
+    """A setuid program must not listen to its caller's options."""
+    reason = ""
+    if os.geteuid() != 0:
+        reason = "needs root to make a program setuid"
+    elif not ARCHIVE.exists():
+        reason = f"needs {ARCHIVE.name}, because a setuid program ignores LD_PRELOAD"
+    elif os.statvfs(runner.folder).f_flag & os.ST_NOSUID:
+        reason = f"{runner.folder} is mounted nosuid"
+    if reason:
+        runner.skipped += 1
+        print(f"skip options in secure mode: {reason}")
+        return
+    plain = runner.program("option_probe", static=True)
+    secure = runner.folder / "option_probe.setuid"
+    shutil.copy(plain, secure)
+    os.chown(secure, 65534, 65534)
+    secure.chmod(0o4755)
+    runner.folder.chmod(0o755)
+    conf = "verbose:1,purge_delay:5"
+    done = runner.run([str(plain)], conf)
+    faults = [] if len(done.stderr.splitlines()) == 2 else ["the options don't reach it at all"]
+    runner.record("options of a static program", faults, done)
+    done = runner.run([str(secure)], conf)
+    faults = [] if done.stderr == "" and done.stdout == "done\n" else ["listens to its caller"]
+    runner.record("options in secure mode are ignored", faults, done)
+
+
+def main() -> int:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="only programs whose name contains one of these")
+    names = parser.parse_args().names
+    if not LIBRARY.exists():
+        print(f"FAIL no library at {LIBRARY}")
+        return 1
+
+    def is_wanted(name: str) -> bool:
+        return not names or any(part in name for part in names)
+
+    with tempfile.TemporaryDirectory(prefix="brimful-misuse-") as folder:
+        runner = Runner(Path(folder))
+        for case in all_cases():
+            for front_end in case.front_ends if is_wanted(case.program) else ():
+                check_case(runner, case, front_end)
+        if is_wanted("double_free_all_sizes"):
+            for front_end in FRONT_ENDS:
+                check_all_sizes(runner, front_end)
+        if is_wanted("options"):
+            check_options(runner)
+            check_exhaustion(runner)
+            check_secure_mode(runner)
+    print(f"{runner.passed} passed, {runner.failed} failed, {runner.skipped} skipped")
+    return 0 if runner.failed == 0 and runner.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
