@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Writes the figures of docs/evaluation.md from the raw data in bench/results/.
+
+The tables between the two marker lines of that page are made here and nowhere else, so a figure in
+the text cannot differ from the data it cites. Of each kind (demo, pairs, metrics) the newest file
+is taken unless files are named. `--check` only says whether the page is up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import benchlib
+import metrics
+import pairs
+
+PAGE = benchlib.ROOT / "docs" / "evaluation.md"
+BEGIN = "<!-- figures: written by bench/report.py -->"
+END = "<!-- end of figures -->"
+KINDS = ("demo", "pairs", "metrics")
+
+
+def row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """A Markdown table; all columns but the first are figures and stand to the right."""
+    rule = "|---|" + "---:|" * (len(head) - 1)
+    return [row(head), rule, *map(row, rows), ""]
+
+
+def interval(ratio: dict[str, Any]) -> str:
+    return f"{ratio['median']:.3f} [{ratio['low']:.3f} … {ratio['high']:.3f}]"
+
+
+def origin(name: str, data: dict[str, Any]) -> list[str]:
+    """Where and on what a table was measured."""
+    facts = data["environment"]
+    libraries = [
+        f"{allocator} {about.get('version') or about.get('sha256', '')[:12]}"
+        for allocator, about in data["allocators"].items()
+        if about.get("version") or about.get("sha256")
+    ]
+    changed = ", with uncommitted changes" if facts["uncommitted_changes"] else ""
+    return [
+        f"Raw data: [`{name}`](../bench/results/{name}), {facts['date']}, commit "
+        f"`{facts['commit'][:12]}`{changed}. {facts['cpu']}, {facts['cpus']} CPUs, Linux "
+        f"{facts['kernel']}, {facts['libc']}, THP {facts['thp']}, load "
+        f"{facts['load_average_before']:.2f} at the start. {'; '.join(libraries)}.",
+        "",
+    ]
+
+
+def demo(data: dict[str, Any]) -> list[str]:
+    lines = ["### Real programs: the system's allocator against brimful", ""]
+    rows = []
+    for program in data["programs"]:
+        if program["failure"]:
+            rows.append([program["name"], f"FAILED: {program['failure']}", "", "", ""])
+        for at, measure in enumerate(program["summary"]):
+            unit = f", {measure['unit']}" if measure["unit"] else ""
+            digits = measure["digits"]
+            rows.append(
+                [
+                    f"**{program['name']}**" if at == 0 else "",
+                    measure["measure"] + unit,
+                    f"{measure['system']:,.{digits}f}",
+                    f"{measure['brimful']:,.{digits}f}",
+                    interval(measure["ratio"]),
+                ]
+            )
+    lines += table(["program", "measure", "system", "brimful", "ratio [95 %]"], rows)
+    lines += [f"- {p['name']}: {p['what']} ({len(p['rounds'])} pairs)" for p in data["programs"]]
+    return [*lines, ""]
+
+
+def pair_figures(data: dict[str, Any]) -> list[str]:
+    lines = ["### malloc+free pairs, ns, K live objects freed in random order", ""]
+    names = [
+        name for name in data["allocators"] if any(name in c["ns_per_pair"] for c in data["cells"])
+    ]
+    ours = [name for name in names if name in pairs.OURS]
+    rows = []
+    for cell in data["cells"]:
+        values = []
+        for name in names:
+            value = cell["ns_per_pair"].get(name)
+            shown = "—" if value is None else f"{value:.1f}"
+            values.append(f"**{shown}**" if name == cell["best_rival"] else shown)
+        ratios = [interval(cell["ratio"][name]) if name in cell["ratio"] else "—" for name in ours]
+        rows.append(
+            [f"{cell['live']:,} · {cell['size']}", f"{cell['ns_loop']:.1f}", *values, *ratios]
+        )
+    heads = ["K · size", "loop alone", *names, *(f"{name} ÷ best rival" for name in ours)]
+    lines += table(heads, rows)
+    lines += ["Bold: the best rival of the cell.", ""]
+    for name, verdict in data["conclusions"].items():
+        lines.append(
+            f"- {name}: geometric mean **{verdict['geometric_mean']:.3f}** of the best rival per cell "
+            f"(goal ≤ {pairs.GOAL_MEAN:.2f}); worst cell {verdict['worst_cell']} at "
+            f"{verdict['worst_ratio']:.3f} (goal ≤ {pairs.GOAL_CELL:.2f})."
+        )
+    lost = [
+        f"{name} at {cell['live']:,} · {cell['size']} ({ratio['median']:.3f})"
+        for cell in data["cells"]
+        for name, ratio in cell["ratio"].items()
+        if ratio["median"] > 1
+    ]
+    lines.append(f"- Cells where the best rival is faster: {', '.join(lost) or 'none'}.")
+    lines += [f"- `{line}`" for line in data.get("front_ends", {}).values() if line]
+    return [*lines, ""]
+
+
+def metric_figures(data: dict[str, Any]) -> list[str]:
+    lines = ["### Footprint, start-up and give-back", ""]
+    results = data["results"]
+    seconds = data["options"]["seconds"]
+    heads = ["allocator", "start-up over glibc, ms", "trivial RSS, KiB", "of that written, KiB"]
+    heads += [f"beyond {metrics.LIVE_BYTES >> 20} MiB live in {metrics.LIVE_OBJECT} B"]
+    heads += [f"1 GiB in {metrics.human(size)} back after" for size in metrics.FREED_OBJECTS]
+    rows = []
+    for name in data["allocators"]:
+        start = results.get("startup", {}).get(name, {})
+        small = results.get("trivial", {}).get(name, {})
+        extra = results.get("metadata", {}).get(name, {})
+        back = results.get("giveback", {}).get(name, {})
+        rows.append(
+            [
+                name,
+                f"{start['over_glibc_ms']:+.3f}" if start else "—",
+                f"{small['rss_kib']:.0f}" if small else "—",
+                f"{small['private_dirty_kib']:.0f}" if small else "—",
+                f"{extra['overhead'] * 100:.2f} %" if extra else "—",
+                *(
+                    metrics.give_back_cell(back.get(str(size)), seconds)
+                    for size in metrics.FREED_OBJECTS
+                ),
+            ]
+        )
+    return lines + table(heads, rows)
+
+
+MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}
+
+
+def figures(files: list[Path]) -> str:
+    lines: list[str] = []
+    for kind in KINDS:
+        for path in [path for path in files if path.name.startswith(f"{kind}-")]:
+            data = json.loads(path.read_text())
+            lines += MAKERS[kind](data)
+            for what, reason in data.get("not_measured", {}).items():
+                lines += [f"Not measured: {what}: {reason}", ""]
+            lines += origin(path.name, data)
+    return "\n".join(lines)
+
+
+def newest() -> list[Path]:
+    """The newest results of each kind; their names sort by time."""
+    found = [sorted(benchlib.RESULTS.glob(f"{kind}-*.json"))[-1:] for kind in KINDS]
+    return [path for paths in found for path in paths]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("files", nargs="*", type=Path, help="results to show (default: the newest)")
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
+    options = parser.parse_args()
+    files = options.files or newest()
+    if not files:
+        print("report: no results in bench/results/", file=sys.stderr)
+        return 1
+    before = PAGE.read_text()
+    head, begin, rest = before.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        print(f"report: no marker lines in {PAGE}", file=sys.stderr)
+        return 2
+    after = f"{head}{BEGIN}\n\n{figures(files)}\n{END}{tail}"
+    if options.check:
+        return 0 if after == before else 1
+    PAGE.write_text(after)
+    print(f"{benchlib.path_for_record(PAGE)}: figures of {', '.join(path.name for path in files)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The measuring tools measure what they say: peaks that are the child's own, proofs that can fail.
+
+No speed is judged here. libm stands in for an allocator library where only "was it mapped" matters.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import benchlib  # noqa: E402
+import run_demo  # noqa: E402
+
+RIVAL = benchlib.system_library("libjemalloc.so.2")
+
+
+def measured(*command: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What measure says of a command."""
+    line = [str(benchlib.measuring_program()), *options, "--", *command]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@unittest.skipUnless(shutil.which("gcc"), "gcc is not installed")
+class TheLauncherThatMeasures(unittest.TestCase):
+    def test_it_reports_exit_codes_and_signals(self) -> None:
+        self.assertEqual(measured("sh", "-c", "exit 7")["exit_code"], 7)
+        self.assertEqual(measured("sh", "-c", "kill -9 $$")["signal"], 9)
+        self.assertEqual(measured("/no/such/program")["exit_code"], 127)
+
+    def test_the_peak_is_the_commands_own_not_the_callers(self) -> None:
+        ballast = bytearray(200 << 20)
+        peak = measured("/bin/true")["peak_rss_kib"]
+        self.assertLess(peak, 20 << 10)
+        self.assertEqual(len(ballast), 200 << 20)
+
+    def test_the_peak_includes_grandchildren(self) -> None:
+        program = "x = bytearray(100 << 20)"
+        peak = measured("sh", "-c", f"{sys.executable} -c '{program}'; true")["peak_rss_kib"]
+        self.assertGreater(peak, 100 << 10)
+
+    def test_it_ends_a_command_that_takes_too_long(self) -> None:
+        result = measured("sh", "-c", "sleep 30 & wait", options=("--timeout", "0.3"))
+        self.assertTrue(result["timed_out"])
+        self.assertLess(result["wall_s"], 5)
+
+    def test_it_sees_a_grandchild_under_the_name_it_goes_by(self) -> None:
+        result = measured("sh", "-c", "sleep 0.3; true")
+        self.assertEqual({p["name"] for p in result["processes"]}, {"sh", "sleep"})
+
+    @unittest.skipUnless(RIVAL.exists(), f"{RIVAL} is not installed")
+    def test_it_names_a_preloaded_allocator_in_every_process(self) -> None:
+        result = measured("sh", "-c", "sleep 0.3; true", options=("--preload", str(RIVAL)))
+        for process in result["processes"]:
+            self.assertIn(str(RIVAL.resolve()), process["allocators"])
+
+    def test_the_callers_own_preload_does_not_leak_into_the_system_run(self) -> None:
+        line = [str(benchlib.measuring_program()), "--stdout", "/dev/stderr", "--", "env"]
+        environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": "/lib/x86_64-linux-gnu/libm.so.6"}
+        done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60)
+        self.assertIn("PATH=", done.stderr)
+        self.assertNotIn("LD_PRELOAD", done.stderr)
+
+
+class TheProof(unittest.TestCase):
+    """run_demo counts a run only if the maps show what they should."""
+
+    library = benchlib.Allocator("brimful", Path("/somewhere/libbrimful.so"))
+    system = benchlib.Allocator("system")
+    program = run_demo.Program("x", "x", "cc1plus", lambda _: {})
+
+    def proof(self, allocator: benchlib.Allocator, **processes: list[str]) -> str:
+        data = {"processes": [{"name": n, "allocators": a} for n, a in processes.items()]}
+        return run_demo.proof(self.program, allocator, data)
+
+    def test_a_run_with_the_library_everywhere_counts(self) -> None:
+        mapped = ["/somewhere/libbrimful.so", "/lib/libc.so.6"]
+        self.assertEqual(self.proof(self.library, cc1plus=mapped, **{"g++": mapped}), "")
+
+    def test_a_run_without_the_library_in_the_worker_does_not(self) -> None:
+        mapped = ["/somewhere/libbrimful.so"]
+        self.assertIn("cc1plus", self.proof(self.library, cc1plus=["/lib/libc.so.6"]))
+        self.assertIn("never saw", self.proof(self.library, **{"g++": mapped}))
+
+    def test_a_run_of_the_system_with_the_library_does_not(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            before = benchlib.LIBRARY
+            benchlib.LIBRARY = Path(folder) / "libbrimful.so"
+            try:
+                mapped = [str(benchlib.LIBRARY.resolve())]
+                self.assertIn("libbrimful.so", self.proof(self.system, cc1plus=mapped))
+                self.assertEqual(self.proof(self.system, cc1plus=["/lib/libc.so.6"]), "")
+            finally:
+                benchlib.LIBRARY = before
+
+
+class TheStatistics(unittest.TestCase):
+    def test_the_ratio_is_the_median_of_pairs_not_the_ratio_of_medians(self) -> None:
+        ratio = benchlib.paired_ratio([1, 20, 300], [2, 20, 200])
+        self.assertEqual(ratio.median, 1.0)
+
+    def test_the_interval_holds_the_median_and_shrinks_to_it_for_equal_pairs(self) -> None:
+        wide = benchlib.paired_ratio([8, 9, 10, 11, 12], [10] * 5)
+        self.assertLessEqual(wide.low, wide.median)
+        self.assertGreaterEqual(wide.high, wide.median)
+        same = benchlib.paired_ratio([9] * 5, [10] * 5)
+        self.assertEqual((same.low, same.median, same.high), (0.9, 0.9, 0.9))
+
+    def test_no_difference_is_claimed_when_the_interval_holds_one(self) -> None:
+        samples = [0.9, 1.1, 0.95, 1.05, 1.0, 0.92, 1.08]
+        self.assertEqual(benchlib.paired_ratio(samples, [1.0] * 7).verdict(), "no difference shown")
+        self.assertEqual(benchlib.paired_ratio([0.9] * 7, [1.0] * 7).verdict(), "less")
+        self.assertEqual(benchlib.paired_ratio([1.1] * 7, [1.0] * 7).verdict(), "more")
+
+    def test_few_pairs_prove_nothing(self) -> None:
+        self.assertEqual(
+            benchlib.paired_ratio([0.5] * 4, [1.0] * 4).verdict(), "no difference shown"
+        )
+
+    def test_the_same_samples_give_the_same_interval(self) -> None:
+        samples = [0.9, 1.1, 0.95, 1.05, 1.0]
+        first = benchlib.paired_ratio(samples, [1.0] * 5)
+        self.assertEqual(first, benchlib.paired_ratio(samples, [1.0] * 5))
+
+    def test_the_geometric_mean_of_inverse_ratios_is_one(self) -> None:
+        self.assertAlmostEqual(benchlib.geometric_mean([0.5, 2.0, 4.0, 0.25]), 1.0)
+
+
+@unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
+class ThePairs(unittest.TestCase):
+    def test_one_sample_gives_plausible_figures_and_the_library_that_was_there(self) -> None:
+        for size in ("64", "mixed"):
+            line = [str(benchlib.compiled("micro/pair.cpp")), "64", size, "0.01", "1"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+            data = json.loads(done.stdout)
+            self.assertGreater(data["ns_per_pair"], data["ns_loop"])
+            self.assertGreater(data["ns_loop"], 0.05)
+
+    def test_wrong_arguments_are_refused(self) -> None:
+        binary = str(benchlib.compiled("micro/pair.cpp"))
+        for arguments in ([], ["0", "64", "1", "1"], ["8", "4", "1", "1"], ["8", "64", "0", "1"]):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run([binary, *arguments], capture_output=True, timeout=60)
+                self.assertEqual(done.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
