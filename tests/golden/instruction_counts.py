@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Golden test of the fast paths: how many instructions a hit costs, and of which kinds.
+
+Reads the disassembly of the library that ships and walks each entry point along its hit path:
+from the symbol, straight on through conditional forward jumps (they lead to slow paths), along
+unconditional jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20,
+free 26; operator new and delete the same, sized forms a little less strict. On the path there
+may be no call, no lock prefix, and no exchange with memory (which locks without saying so).
+
+Second, every restartable section that the library registers is checked for the invariant that
+the design rests on: exactly one instruction of the section writes to memory, and it is the
+last one (the commit). Sections are found by their descriptors in the data (struct rseq_cs), so
+a section that somebody adds is checked too.
+
+Why a walk through the text and not a count of executed instructions: under a single-stepping
+tracer the kernel aborts every restartable section, so the hit path never completes there, and
+valgrind has no rseq at all; both would count the slow path.
+
+Environment: BRIMFUL_LIB (default build/release/libbrimful.so). Prints the listing on failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(os.environ.get("BRIMFUL_ROOT", Path(__file__).resolve().parents[2]))
+LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so"))
+
+# Entry point -> most instructions of a hit, ret included.
+BUDGETS = {
+    "malloc": 20,
+    "free": 26,
+    "_Znwm": 20,  # operator new(size_t)
+    "_Znam": 20,  # operator new[](size_t)
+    "_ZnwmRKSt9nothrow_t": 21,
+    "_ZdlPv": 26,  # operator delete(void*)
+    "_ZdaPv": 26,
+    "_ZdlPvm": 30,  # sized delete also compares the size with the object's
+    "_ZdaPvm": 30,
+}
+RSEQ_SIGNATURE = 0x53053053
+SECTION_LIMIT = 512  # bytes; a longer "section" is no descriptor of ours
+LONGEST_WALK = 200
+# Instructions whose last operand is read, not written.
+READ_ONLY = re.compile(r"^(cmp|test|bt$|bt[wlq]$|push|jmp|call|nop|prefetch|ud1)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of the disassembly."""
+
+    address: int
+    mnemonic: str
+    operands: str
+    text: str
+
+    def target(self) -> int | None:
+        """Where a direct jump goes."""
+        found = re.match(r"([0-9a-f]+)(?:\s|$)", self.operands)
+        return int(found[1], 16) if found else None
+
+    def writes_memory(self) -> bool:
+        """True when the destination (AT&T: the last operand) is memory."""
+        if READ_ONLY.match(self.mnemonic) or self.mnemonic.startswith(("lea", "j")):
+            return self.mnemonic.startswith(("push", "call"))
+        operands = re.sub(r"\s*[<#].*", "", self.operands)
+        depth, last = 0, ""
+        for character in operands:
+            depth += {"(": 1, ")": -1}.get(character, 0)
+            last = "" if character == "," and depth == 0 else last + character
+        return last.endswith(")") or bool(re.search(r"%[fg]s:", last))
+
+
+def tool(*command: str) -> str:
+    """The output of a binutils program."""
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def disassemble() -> dict[int, Instruction]:
+    """Every instruction of the library by address."""
+    listing: dict[int, Instruction] = {}
+    pattern = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )*\s*\t?(.*)$")
+    for line in tool("objdump", "-d", "--no-show-raw-insn", "-w", str(LIBRARY)).splitlines():
+        found = pattern.match(line)
+        if not found:
+            continue
+        words = found[2].strip()
+        prefix = re.match(r"((?:lock|rep|repz|repnz|bnd|notrack|data16|cs) )*", words)
+        mnemonic, _, operands = words[prefix.end() if prefix else 0 :].partition(" ")
+        address = int(found[1], 16)
+        listing[address] = Instruction(address, mnemonic, operands.strip(), words)
+    return listing
+
+
+def symbols() -> dict[str, int]:
+    """Dynamic symbols by name, without their versions."""
+    table: dict[str, int] = {}
+    for line in tool("nm", "-D", "--defined-only", str(LIBRARY)).splitlines():
+        address, _, name = line.split()[:3]
+        table[name.split("@")[0]] = int(address, 16)
+    return table
+
+
+def hit_path(listing: dict[int, Instruction], start: int) -> list[Instruction]:
+    """The instructions from an entry point to the first ret, conditional jumps not taken."""
+    order = sorted(listing)
+    following = dict(zip(order, order[1:], strict=False))
+    path: list[Instruction] = []
+    address: int | None = start
+    while address is not None and address in listing and len(path) < LONGEST_WALK:
+        instruction = listing[address]
+        path.append(instruction)
+        if instruction.mnemonic.startswith("ret"):
+            return path
+        address = (
+            instruction.target() if instruction.mnemonic == "jmp" else following.get(address)
+        )
+    return path
+
+
+def path_faults(path: list[Instruction], budget: int) -> list[str]:
+    """What is wrong with a hit path."""
+    faults = []
+    if not path or not path[-1].mnemonic.startswith("ret"):
+        return ["the path does not end with ret"]
+    # endbr64 is no work; it is counted all the same, because the budget is what is fetched.
+    if len(path) > budget:
+        faults.append(f"{len(path)} instructions, the budget is {budget}")
+    for instruction in path:
+        if instruction.text.startswith("lock "):
+            faults.append(f"lock prefix: {instruction.text}")
+        if instruction.mnemonic.startswith("xchg") and "(" in instruction.operands:
+            faults.append(f"exchange with memory: {instruction.text}")
+        if instruction.mnemonic.startswith(("call", "syscall", "mfence")):
+            faults.append(f"{instruction.mnemonic}: {instruction.text}")
+        is_jump = instruction.mnemonic.startswith("j") and instruction.mnemonic != "jmp"
+        target = instruction.target()
+        if is_jump and target is not None and path[0].address <= target < instruction.address:
+            faults.append(f"a loop on the hit path: {instruction.text}")
+    return faults
+
+
+def sections() -> list[tuple[int, int, int]]:
+    """(start, length, abort handler) of every restartable section in the library's data."""
+    image = LIBRARY.read_bytes()
+    loads = []
+    for line in tool("readelf", "-lW", str(LIBRARY)).splitlines():
+        found = re.match(
+            r"\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)\s+0x\w+\s+([RWE ]+?)\s+0x", line
+        )
+        if found:
+            loads.append((*(int(found[i], 16) for i in (1, 2, 3)), found[4]))
+
+    def at(address: int, size: int) -> bytes:
+        for offset, virtual, length, _ in loads:
+            if virtual <= address and address + size <= virtual + length:
+                return image[offset + address - virtual :][:size]
+        return b""
+
+    relocated = {}
+    for line in tool("readelf", "-rW", str(LIBRARY)).splitlines():
+        found = re.match(r"([0-9a-f]+)\s+\w+\s+R_X86_64_RELATIVE\s+([0-9a-f]+)", line)
+        if found:
+            relocated[int(found[1], 16)] = int(found[2], 16)
+    result = []
+    for place, start in relocated.items():
+        descriptor, abort = place - 8, relocated.get(place + 16)
+        if descriptor % 32 != 0 or abort is None or len(at(descriptor, 24)) != 24:
+            continue
+        version, flags, _, length = struct.unpack("<IIQQ", at(descriptor, 24))
+        signature = at(abort - 4, 4)
+        is_section = version == 0 and flags == 0 and 0 < length < SECTION_LIMIT
+        if is_section and signature == struct.pack("<I", RSEQ_SIGNATURE):
+            result.append((start, length, abort))
+    return sorted(result)
+
+
+def section_faults(listing: dict[int, Instruction], start: int, length: int) -> list[str]:
+    """What is wrong with one restartable section."""
+    body = [listing[address] for address in sorted(listing) if start <= address < start + length]
+    if not body or body[0].address != start:
+        return ["the section does not begin at an instruction"]
+    faults = []
+    writers = [instruction for instruction in body if instruction.writes_memory()]
+    if writers != [body[-1]]:
+        faults.append("not exactly one write to memory as the last instruction")
+    if start + length not in listing:
+        faults.append("the section does not end at an instruction's end")
+    for instruction in body:
+        if instruction.mnemonic.startswith(("call", "syscall")):
+            faults.append(f"{instruction.mnemonic} inside of a section")
+        target = instruction.target() if instruction.mnemonic.startswith("j") else None
+        if target is not None and start <= target < instruction.address:
+            faults.append(f"a jump back inside of a section: {instruction.text}")
+    if faults:
+        faults += [f"    {each.address:8x}  {each.text}" for each in body]
+    return faults
+
+
+def main() -> int:
+    """Checks the library; exit code 0 when every budget and every section holds."""
+    if os.uname().machine != "x86_64":
+        print("skip: the budgets are those of x86-64")
+        return 77
+    if not LIBRARY.exists():
+        print(f"FAIL no library at {LIBRARY}")
+        return 1
+    listing, table = disassemble(), symbols()
+    passed = failed = 0
+    for name, budget in BUDGETS.items():
+        if name not in table:
+            print(f"FAIL {name} is not exported")
+            failed += 1
+            continue
+        path = hit_path(listing, table[name])
+        faults = path_faults(path, budget)
+        passed, failed = passed + (not faults), failed + bool(faults)
+        print(f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions")
+        for fault in faults:
+            print(f"     {fault}")
+        if faults:
+            print("".join(f"     {i + 1:3} {each.text}\n" for i, each in enumerate(path)), end="")
+    found = sections()
+    if len(found) < 2:
+        print(f"FAIL only {len(found)} restartable sections: malloc and free have one each at least")
+        failed += 1
+    for start, length, _ in found:
+        faults = section_faults(listing, start, length)
+        passed, failed = passed + (not faults), failed + bool(faults)
+        verdict = "FAIL" if faults else "ok  "
+        print(f"{verdict} section at {start:#x}, {length} bytes: the commit comes last and alone")
+        for fault in faults:
+            print(f"     {fault}")
+    print(f"{passed} passed, {failed} failed")
+    return 0 if failed == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
