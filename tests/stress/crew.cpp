@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+//
+// The threads of a stress run; see crew.h.
+#include "crew.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iterator>
+
+#include "oracle.h"
+#include "shadow.h"
+#include "workload.h"
+
+namespace brimful::stress {
+namespace {
+
+constexpr unsigned kMaxThreads = 64;
+constexpr double kHangSeconds = 60;
+constexpr uint64_t kGuestOperations = 3000;
+constexpr size_t kKeptByGuest = 48;
+constexpr unsigned kGuests = 2;
+constexpr unsigned kRoundsPerFork = 32;
+constexpr unsigned kForkedSeconds = 60;
+constexpr uint64_t kNoLimit = uint64_t{1} << 62;
+
+struct Member {
+  Role role;
+  bool is_host;
+};
+constexpr Member kMembers[] = {{Role::kMixer, false},    {Role::kMixer, false}, {Role::kConsumer, false},
+                               {Role::kProducer, false}, {Role::kMixer, false}, {Role::kMixer, true}};
+
+Options options;
+PostOffice* office = nullptr;
+Worker* workers =
+    nullptr;  // options.threads of them, then the guests' records, then one for the final clearing
+pthread_t threads[kMaxThreads + 1];  // the workers' and the storm's
+pthread_key_t guest_key;
+std::atomic<pid_t>* thread_ids = nullptr;
+std::atomic<uint64_t> streams = 0;
+std::atomic<uint64_t> guests_run = 0;
+std::atomic<uint64_t> forks_done = 0;
+double last_progress = 0;
+uint64_t last_operations = 0;
+
+unsigned worker_count() { return options.threads + kGuests + 1; }
+
+uint64_t next_stream() {
+  // relaxed: only has to be unique.
+  return streams.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool is_stopped() {
+  // relaxed: only says when to end; the join orders the rest.
+  return totals.stop.load(std::memory_order_relaxed);
+}
+
+void register_thread(unsigned index) {
+  // relaxed: the storm may use an old id, then sched_setaffinity fails or hits a newer thread: both harmless.
+  thread_ids[index].store(gettid(), std::memory_order_relaxed);
+}
+
+void* run_worker(void* argument) {
+  Worker* worker = static_cast<Worker*>(argument);
+  register_thread(worker->oracle().index());
+  worker->run(kNoLimit);
+  return nullptr;
+}
+
+// The guest's TLS destructor: runs after the thread's function, frees what the guest still holds.
+void clear_guest(void* argument) { static_cast<Worker*>(argument)->drain(); }
+
+void* run_guest(void* argument) {
+  Worker* worker = static_cast<Worker*>(argument);
+  register_thread(worker->oracle().index());
+  pthread_setspecific(guest_key, worker);
+  worker->run(kGuestOperations);
+  worker->hand_over_all(kKeptByGuest);
+  return nullptr;
+}
+
+// Goes on allocating in a forked child, where only this thread is left.
+void run_forked(Worker& worker) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kForkedSeconds);  // a child that hangs dies by SIGALRM, which the parent reports
+    worker.forget_office();
+    worker.run(2000);
+    worker.drain();
+    _exit(0);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child)
+    return;  // out of processes: not the allocator's fault
+  if (status != 0) fail(nullptr, 0, "a forked child ended with wait status %#x", status);
+  forks_done.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic.
+}
+
+void start_thread(pthread_t* thread, void* (*body)(void*), void* argument) {
+  const int error = pthread_create(thread, nullptr, body, argument);
+  if (error != 0) fail(nullptr, 0, "pthread_create failed with %d", error);
+}
+
+void* run_host(void* argument) {
+  Worker* worker = static_cast<Worker*>(argument);
+  register_thread(worker->oracle().index());
+  Worker* guests = workers + options.threads;
+  for (unsigned round = 1; !is_stopped(); ++round) {
+    pthread_t guest_threads[kGuests];
+    for (unsigned i = 0; i < kGuests; ++i) {
+      guests[i].initialize(options.threads + i, next_stream(), options.seed, Role::kGuest, office);
+      start_thread(&guest_threads[i], run_guest, &guests[i]);
+    }
+    for (const pthread_t thread : guest_threads) pthread_join(thread, nullptr);
+    guests_run.fetch_add(kGuests, std::memory_order_relaxed);  // relaxed: a statistic.
+    worker->run(500);
+    if (options.fork && round % kRoundsPerFork == 0) run_forked(*worker);
+  }
+  return nullptr;
+}
+
+// Moves a random worker to a random CPU, or frees it to run anywhere, every millisecond or so.
+void* run_storm(void*) {
+  Random random(options.seed, ~uint64_t{0});
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  while (!is_stopped()) {
+    // relaxed: see register_thread.
+    const pid_t thread = thread_ids[random.below(worker_count())].load(std::memory_order_relaxed);
+    cpu_set_t set = allowed;
+    if (!random.one_in(4)) {
+      size_t cpu = random.below(CPU_SETSIZE);
+      while (!CPU_ISSET(cpu, &allowed)) cpu = (cpu + 1) % CPU_SETSIZE;
+      CPU_ZERO(&set);
+      CPU_SET(cpu, &set);
+    }
+    if (thread != 0) sched_setaffinity(thread, sizeof set, &set);
+    sleep_microseconds(static_cast<long>(random.between(50, 1500)));
+  }
+  return nullptr;
+}
+
+// Everything that was allocated must be freed once, and nobody may hold a byte then.
+void balance() {
+  Worker& cleaner = workers[worker_count() - 1];
+  set_current_oracle(&cleaner.oracle());
+  for (unsigned i = 0; i < worker_count(); ++i) workers[i].drain();
+  while (cleaner.receive(~size_t{0}) > 0) {
+  }
+  uint64_t allocated = 0;
+  uint64_t released = 0;
+  for (unsigned i = 0; i < worker_count(); ++i) {
+    allocated += workers[i].oracle().allocated();
+    released += workers[i].oracle().released();
+  }
+  if (allocated != released) {
+    fail(nullptr, 0, "%llu objects allocated, %llu freed", static_cast<unsigned long long>(allocated),
+         static_cast<unsigned long long>(released));
+  }
+  const size_t units = Shadow::count_live_units();
+  if (units != 0) fail(nullptr, 0, "%zu units of shadow are live although everything is freed", units);
+}
+
+}  // namespace
+
+double seconds_now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+void sleep_microseconds(long microseconds) {
+  const timespec pause = {microseconds / 1'000'000, microseconds % 1'000'000 * 1000};
+  nanosleep(&pause, nullptr);
+}
+
+void Crew::start(const Options& chosen) {
+  options = chosen;
+  Shadow::initialize();
+  office = static_cast<PostOffice*>(map_zeroed(sizeof(PostOffice)));
+  office->initialize();
+  workers = static_cast<Worker*>(map_zeroed(worker_count() * sizeof(Worker)));
+  thread_ids = static_cast<std::atomic<pid_t>*>(map_zeroed(worker_count() * sizeof(std::atomic<pid_t>)));
+  pthread_key_create(&guest_key, clear_guest);
+  install_crash_reporter(current_history);
+  for (unsigned i = 0; i < worker_count(); ++i) {
+    workers[i].initialize(i, next_stream(), options.seed, kMembers[i % std::size(kMembers)].role, office);
+  }
+  for (unsigned i = 0; i < options.threads; ++i) {
+    start_thread(&threads[i], i < std::size(kMembers) && kMembers[i].is_host ? run_host : run_worker,
+                 &workers[i]);
+  }
+  start_thread(&threads[options.threads], run_storm, nullptr);
+  last_progress = seconds_now();
+}
+
+uint64_t Crew::operations() {
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < worker_count(); ++i) sum += workers[i].oracle().operations();
+  return sum;
+}
+
+void Crew::check_progress() {
+  const uint64_t done = operations();
+  const double now = seconds_now();
+  if (done != last_operations) last_progress = now;
+  last_operations = done;
+  if (now - last_progress > kHangSeconds) {
+    fail(nullptr, 0, "no operation finished for %.0f seconds; %llu were done", kHangSeconds,
+         static_cast<unsigned long long>(done));
+  }
+}
+
+void Crew::finish() {
+  totals.stop.store(true, std::memory_order_relaxed);  // relaxed: only says when to end.
+  alarm(static_cast<unsigned>(kHangSeconds));          // a thread that never comes back is a failure too
+  for (unsigned i = 0; i <= options.threads; ++i) pthread_join(threads[i], nullptr);
+  alarm(0);
+  const uint64_t done = operations();
+  balance();
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const char* configuration = std::getenv("BRIMFUL_CONF");
+  say("stress: ok: %.2f million operations, %u threads, %llu guests, %llu forks, %s, seed %llu, peak %ld "
+      "MiB\n",
+      static_cast<double>(done) * 1e-6, options.threads,
+      static_cast<unsigned long long>(
+          guests_run.load(std::memory_order_relaxed)),  // relaxed: after the join.
+      static_cast<unsigned long long>(
+          forks_done.load(std::memory_order_relaxed)),  // relaxed: after the join.
+      configuration == nullptr ? "" : configuration, static_cast<unsigned long long>(options.seed),
+      usage.ru_maxrss >> 10);
+}
+
+}  // namespace brimful::stress

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// The crew: the threads of a stress run and their common end.
+//
+// Mixers, a consumer that never allocates, a producer, and a host that starts short-lived guests (they exit
+// leaving their objects in mailboxes and to a TLS destructor) and forks children that go on allocating.
+// Beside them a storm thread moves everybody from CPU to CPU by sched_setaffinity, so that contexts change
+// hands in the middle of slow paths. Worker i takes role i of {mixer, mixer, consumer, producer, mixer,
+// host}, then from the start again without a host.
+//
+// One crew per process: it is the state of the whole run. All of it lives in memory from mmap.
+#pragma once
+
+#include <cstdint>
+
+#include "options.h"
+
+namespace brimful::stress {
+
+class Crew {
+ public:
+  // Maps the shared state and starts the threads. Call once.
+  static void start(const Options& options);
+
+  // Allocator calls that all threads have made since start().
+  static uint64_t operations();
+
+  // Fails the run if `operations()` has stood still for a minute of calls to this function. Call it every few
+  // hundred milliseconds at least.
+  static void check_progress();
+
+  // Stops and joins the threads, frees what is left, and fails unless every object was freed once and the
+  // shadow is empty. Then prints the line of success.
+  static void finish();
+};
+
+double seconds_now();
+void sleep_microseconds(long microseconds);
+
+}  // namespace brimful::stress
