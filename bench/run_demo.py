@@ -36,6 +36,7 @@ import benchlib
 from benchlib import ROOT, WORK, Allocator, BenchError
 
 try:
+    from rich import box
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
@@ -345,11 +346,15 @@ def summary(program: Program) -> list[dict[str, Any]]:
 
 
 def figures_table(done: list[Program]) -> Table:
-    table = Table(title="Medians; ratio of the paired runs with its 95 % bootstrap interval")
-    table.add_column("program")
+    table = Table(
+        title="Medians; ratio: brimful ÷ system in pairs, with its 95 % interval",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("program", no_wrap=True)
     table.add_column("measure")
-    for title in ("system", "brimful", "brimful ÷ system", "95 % interval"):
-        table.add_column(title, justify="right")
+    for title in ("system", "brimful", "ratio", "interval"):
+        table.add_column(title, justify="right", no_wrap=True)
     for program in done:
         if program.failure:
             table.add_row(f"[bold]{program.name}", f"[bold red]FAILED[/]: {program.failure}")
@@ -357,9 +362,8 @@ def figures_table(done: list[Program]) -> Table:
             continue
         for at, row in enumerate(summary(program)):
             ratio: benchlib.Ratio = row["ratio"]
-            good = ratio.low > 1 if row["measure"] == "requests/s" else ratio.high < 1
-            bad = ratio.high < 1 if row["measure"] == "requests/s" else ratio.low > 1
-            colour = "green" if good else "red" if bad else "default"
+            better, worse = ("more", "less") if row["measure"] == "requests/s" else ("less", "more")
+            colour = {better: "green", worse: "red"}.get(ratio.verdict(), "default")
             name = f"[bold]{program.name}" if at == 0 else ""
             if at == 1:
                 name = f"{ratio.pairs} pairs"
@@ -369,39 +373,42 @@ def figures_table(done: list[Program]) -> Table:
                 f"{row['system']:,.{row['digits']}f}",
                 f"{row['brimful']:,.{row['digits']}f}",
                 f"[{colour}]{ratio.median:.3f}",
-                f"{ratio.low:.3f} … {ratio.high:.3f}",
+                f"{ratio.low:.3f}…{ratio.high:.3f}",
             )
         table.add_section()
     return table
 
 
 def maps_table(done: list[Program], library: Path) -> Table:
-    table = Table(title="What /proc/PID/maps says each process had loaded")
-    for title in ("program", "run", "process", "allocators mapped, the one in charge first"):
+    table = Table(
+        title="What /proc/PID/maps says each process had loaded",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for title in ("program", "run", "process", "allocators, the one in charge first"):
         table.add_column(title)
     for program in done:
         first = True
         for name in (SYSTEM, BRIMFUL):
             seen = {
-                (process["name"], tuple(process["allocators"]))
+                (process["name"], in_charge_first(process["allocators"], library))
                 for sample in program.samples
                 for process in sample[name]["processes"]
             }
-            for process_name, paths in sorted(seen):
-                shown = ", ".join(in_charge_first(paths, library))
+            for process_name, shown in sorted(seen):
                 table.add_row(program.name if first else "", name, process_name, shown)
                 first = False
         table.add_section()
     return table
 
 
-def in_charge_first(paths: tuple[str, ...], library: Path) -> list[str]:
+def in_charge_first(paths: list[str], library: Path) -> str:
     """File names in the loader's order of search: the preload, the program's own, libc last."""
 
     def rank(path: str) -> int:
         return 0 if path == str(library.resolve()) else 2 if "/libc" in path else 1
 
-    return [Path(path).name for path in sorted(paths, key=rank)]
+    return ", ".join(Path(path).name for path in sorted(sorted(paths), key=rank))
 
 
 def show_results(
@@ -416,7 +423,10 @@ def show_results(
         console.print(f"{program.name}: {program.what}", highlight=False, markup=False)
     preloaded = "libjemalloc" in json.dumps([p.samples for p in measured if p.process == "redis"])
     if preloaded:
-        console.print("redis-server links jemalloc itself here: its 'system' column is jemalloc.")
+        console.print(
+            "redis-server links jemalloc itself here: its system column is jemalloc, not glibc.",
+            highlight=False,
+        )
     sha = library.describe().get("sha256", "")[:16]
     console.print(
         f"{facts['cpu']}, {facts['cpus']} CPUs · Linux {facts['kernel']} · {facts['libc']} · "
@@ -432,6 +442,8 @@ def verdict(program: Program) -> str:
     """One sentence for a person."""
     if program.failure:
         return f"{program.name}: FAILED: {program.failure}"
+    if len(program.samples) < 5:
+        return f"{program.name}: {len(program.samples)} rounds, too few to say anything"
     rows = {row["measure"]: row["ratio"] for row in summary(program)}
 
     def say(what: str, ratio: benchlib.Ratio) -> str:
