@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// The brimful_* names of include/brimful/brimful.h: the allocation calls with C's conventions (errno, special
+// arguments). The standard names are these under other labels (abi/standard.cpp). brimful_malloc, brimful_free and
+// brimful_free_sized are the fast paths themselves (arch/).
+#include <errno.h>
+
+#include <bit>
+#include <cstddef>
+
+#include "alloc/allocate.h"
+#include "alloc/large.h"
+#include "arch/sequences.h"
+#include "base/units.h"
+#include "brimful/brimful.h"
+#include "config/build.h"
+#include "os/calls.h"
+#include "os/errno_guard.h"
+#include "pages/page_heap.h"
+
+using brimful::alloc::kMostBytes;
+
+namespace {
+
+void* or_enomem(void* block) {
+  if (block == nullptr) errno = ENOMEM;
+  return block;
+}
+
+int (*user_hook)(std::size_t) = nullptr;
+
+bool call_user_hook(std::size_t bytes) { return user_hook != nullptr && user_hook(bytes) != 0; }
+
+}  // namespace
+
+extern "C" {
+
+void* brimful_calloc(std::size_t count, std::size_t bytes) {
+  return or_enomem(brimful::alloc::allocate_zeroed(count, bytes));
+}
+
+void* brimful_realloc(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return brimful_malloc(bytes);
+  if (bytes == 0) {
+    brimful_free(pointer);
+    return nullptr;
+  }
+  return or_enomem(brimful::alloc::reallocate(pointer, bytes));
+}
+
+void* brimful_reallocarray(void* pointer, std::size_t count, std::size_t bytes) {
+  std::size_t total = 0;
+  if (__builtin_mul_overflow(count, bytes, &total)) return or_enomem(nullptr);
+  return brimful_realloc(pointer, total);
+}
+
+void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  if (!brimful::is_power_of_two(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return or_enomem(brimful::alloc::allocate_aligned(alignment, bytes));
+}
+
+void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
+  if (alignment > kMostBytes) {  // glibc: the alignment is at fault, not the memory
+    errno = EINVAL;
+    return nullptr;
+  }
+  return or_enomem(brimful::alloc::allocate_aligned(std::bit_ceil(alignment), bytes));
+}
+
+int brimful_posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+  if (!brimful::is_power_of_two(alignment) || alignment < sizeof(void*)) return EINVAL;
+  const brimful::os::ErrnoGuard guard;
+  void* block = brimful::alloc::allocate_aligned(alignment, bytes);
+  if (block == nullptr) return ENOMEM;
+  *result = block;
+  return 0;
+}
+
+std::size_t brimful_usable_size(const void* pointer) {
+  if (pointer == nullptr) return 0;
+  return brimful::alloc::usable_bytes(pointer, "malloc_usable_size");
+}
+
+void brimful_free_aligned_sized(void* pointer, std::size_t alignment, std::size_t bytes) {
+  if (pointer == nullptr) return;
+  brimful::alloc::check_size(pointer, bytes, alignment);
+  brimful_free(pointer);
+}
+
+const char* brimful_version() { return brimful::config::kVersion; }
+
+void brimful_set_exhaustion_hook(int (*hook)(std::size_t bytes)) {
+  user_hook = hook;
+  brimful::pages::exhaustion_hook = hook != nullptr ? call_user_hook : nullptr;
+}
+
+}  // extern "C"

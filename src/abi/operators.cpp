@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//
+// C++ operator new and delete beyond the plain ones (which are labels on the fast paths, arch/): failure by new-handler
+// and bad_alloc, nothrow, aligned and sized forms. [new.delete] of the C++ standard.
+//
+// libstdc++ is not linked: a C program must not load it for our sake. Its two functions that we need are weak, and
+// where they are absent (libstdc++ came later, by dlopen) they are looked up when memory has run out.
+#include <dlfcn.h>
+#include <errno.h>
+
+#include <cstddef>
+#include <new>
+
+#include "alloc/allocate.h"
+#include "arch/sequences.h"
+#include "brimful/brimful.h"
+#include "os/report.h"
+
+extern "C" {
+__attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
+__attribute__((weak)) void _ZSt17__throw_bad_allocv();
+}
+
+namespace {
+
+using GetHandler = std::new_handler (*)();
+using ThrowBadAlloc = void (*)();
+
+template <class Function>
+Function find(Function linked, const char* name) {
+  if (linked != nullptr) return linked;
+  void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  return reinterpret_cast<Function>(library != nullptr ? dlsym(library, name) : nullptr);
+}
+
+// Calls the new-handler; false when there is none.
+bool handler_made_room() {
+  const GetHandler get = find(&_ZSt15get_new_handlerv, "_ZSt15get_new_handlerv");
+  const std::new_handler handler = get != nullptr ? get() : nullptr;
+  if (handler == nullptr) return false;
+  handler();
+  return true;
+}
+
+[[noreturn]] void throw_bad_alloc(std::size_t bytes) {
+  const ThrowBadAlloc thrower = find(&_ZSt17__throw_bad_allocv, "_ZSt17__throw_bad_allocv");
+  if (thrower != nullptr) thrower();
+  brimful::os::report_and_abort(brimful::Line() << "out of memory: operator new(" << std::uint64_t{bytes}
+                                                << ") failed, and there is no C++ run time to throw bad_alloc");
+}
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  return alignment <= 16 ? brimful_malloc(bytes) : brimful::alloc::allocate_aligned(alignment, bytes);
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* block = allocate(bytes, alignment);
+  while (block == nullptr) {
+    if (!handler_made_room()) throw_bad_alloc(bytes);
+    block = allocate(bytes, alignment);
+  }
+  return block;
+}
+
+// The standard lets a handler throw; this function is compiled without exceptions, and one that passes through a nothrow
+// form ends the program, as it would through any noexcept function.
+void* allocate_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+  void* block = allocate(bytes, alignment);
+  while (block == nullptr && handler_made_room()) block = allocate(bytes, alignment);
+  return block;
+}
+
+}  // namespace
+
+// Where the fast path of operator new goes when it misses.
+extern "C" void* brimful::arch::brimful_new_slow(std::size_t bytes) {
+  void* block = brimful_malloc_slow(bytes);
+  return block != nullptr ? block : allocate_or_throw(bytes, 1);
+}
+
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes, 1); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes, static_cast<std::size_t>(alignment));
+}
+
+void operator delete(void* pointer, std::size_t bytes, std::align_val_t alignment) noexcept {
+  brimful_free_aligned_sized(pointer, static_cast<std::size_t>(alignment), bytes);
+}
+void operator delete[](void* pointer, std::size_t bytes, std::align_val_t alignment) noexcept {
+  brimful_free_aligned_sized(pointer, static_cast<std::size_t>(alignment), bytes);
+}

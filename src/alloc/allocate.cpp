@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+//
+// alloc/allocate.h, and where the fast paths of arch/ go when they miss.
+#include "alloc/allocate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bit>
+
+#include "alloc/emergency.h"
+#include "alloc/large.h"
+#include "arch/sequences.h"
+#include "base/check.h"
+#include "meta/misuse.h"
+#include "os/calls.h"
+#include "os/errno_guard.h"
+#include "pages/heap.h"
+#include "slots/front_end.h"
+#include "slots/slab.h"
+#include "slots/thread.h"
+
+namespace brimful::alloc {
+namespace {
+
+std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+// A live block, or what a wild pointer leads to.
+struct Block {
+  Slab* slab = nullptr;  // with index: an object
+  std::uint64_t index = 0;
+  Run* run = nullptr;  // a large, huge or emergency block
+};
+
+Header* header_of(std::uint64_t address) {
+  // relaxed: whoever has a live pointer got it after its granule was covered
+  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_relaxed);
+  return arch::brimful_hot.table[(address >> kGranuleShift) & mask];
+}
+
+// The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
+// For reports only. Caller holds the heap lock.
+Run* enclosing_run(std::uint64_t address) {
+  meta::GranuleTable& table = pages::heap.table;
+  for (std::uint64_t at = round_down(address, kGranuleBytes); pages::heap.pages.was_used(at); at -= kGranuleBytes) {
+    Header* header = table.look_up(at);
+    if (header->kind == Kind::kNone) continue;
+    auto* run = static_cast<Run*>(header);
+    return header->kind == Kind::kLarge && run->start <= address && address < run->start + run->bytes ? run : nullptr;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void bad_pointer(std::uint64_t address, const char* call) {
+  const Header* owner = header_of(address);
+  bool was_used = false;
+  if (owner->kind != Kind::kSlab || address - owner->start >= owner->count * kSizeClasses[owner->size_class].bytes) {
+    owner = nullptr;
+    if (slots::thread_state.depth <= 1) {  // deeper, this thread may hold the lock already
+      const sync::MutexLock guard(pages::heap.lock);
+      was_used = pages::heap.pages.was_used(address);
+      owner = was_used ? enclosing_run(address) : pages::heap.huge.find(address);
+    }
+  }
+  meta::report_bad_pointer(call, address, was_used, owner);
+}
+
+// The block that starts at `address`; reports and aborts when there is none.
+Block find_block(std::uint64_t address, const char* call) {
+  Header* header = header_of(address);
+  Block block;
+  switch (header->kind) {
+    case Kind::kSlab: {
+      const std::uint64_t index =
+          std::rotr((address - header->start) * header->multiplier, BRIMFUL_DIVISION_SHIFT);
+      if (index < header->count) {
+        block.slab = static_cast<Slab*>(header);
+        block.index = index;
+        return block;
+      }
+      break;
+    }
+    case Kind::kLarge:
+    case Kind::kEmergency:
+      if (header->start == address || (header->kind == Kind::kEmergency && address - header->start < kGranuleBytes * 4)) {
+        block.run = static_cast<Run*>(header);
+        return block;
+      }
+      break;
+    default:
+      break;
+  }
+  if (slots::thread_state.depth <= 1) {
+    Run* huge = find_huge(address);
+    if (huge != nullptr && huge->start == address) {
+      block.run = huge;
+      return block;
+    }
+  }
+  bad_pointer(address, call);
+}
+
+void check_live(const Block& block) {
+  if (block.slab == nullptr) return;
+  const auto group = static_cast<unsigned>(block.index / kGroupObjects);
+  if ((slots::free_bits(block.slab, group) >> (block.index % kGroupObjects) & 1) != 0) {
+    meta::report_double_free(*block.slab, block.index);
+  }
+}
+
+std::size_t bytes_of(const Block& block, std::uint64_t address) {
+  if (block.slab != nullptr) return block.slab->shape().bytes;
+  return block.run->kind == Kind::kEmergency ? emergency_bytes(address) : block.run->bytes;
+}
+
+// realloc() leaves an object where it is while it fits and at least half of it is used.
+bool may_stay(std::size_t bytes, std::size_t usable) {
+  return bytes <= usable && (bytes > usable / 2 || usable <= 2 * kObjectAlignment);
+}
+
+// A realloc() to less found no memory and left the object where it was: from then on, a size that is too small for an
+// object's class proves nothing.
+constinit bool shrink_was_refused = false;
+
+void* allocate_class(std::size_t index) {
+  void* object = arch::brimful_seq_take(2 * index);
+  if (BRIMFUL_LIKELY(object != nullptr)) return object;
+  const slots::SlowScope scope;
+  if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
+  if (!slots::ready()) return nullptr;
+  prepare_emergency();
+  return slots::allocate(static_cast<ClassId>(index));
+}
+
+void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
+  const slots::SlowScope scope;
+  if (scope.nested()) return allocate_emergency(bytes, alignment);
+  if (!slots::ready()) return nullptr;
+  return allocate_large(bytes, alignment);
+}
+
+void free_run_of(Run* run, std::uint64_t address, bool nested) {
+  if (run->kind == Kind::kEmergency) {
+    if (!free_emergency(address)) bad_pointer(address, "free");
+  } else if (nested) {
+    free_large_nested(run);
+  } else {
+    free_large(run);
+  }
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) { return arch::brimful_malloc(bytes); }
+
+void* allocate_zeroed(std::size_t count, std::size_t bytes) {
+  std::size_t total = 0;
+  if (__builtin_mul_overflow(count, bytes, &total)) return nullptr;
+  if (total > kMaxClassBytes) {
+    void* block = allocate_run_of(total, kObjectAlignment);
+    if (block != nullptr) clear_large(block, total);
+    return block;
+  }
+  void* object = arch::brimful_malloc(total);
+  return object != nullptr ? memset(object, 0, total) : nullptr;
+}
+
+void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
+  if (alignment <= kObjectAlignment) return arch::brimful_malloc(bytes);
+  const std::size_t index = class_of_aligned(bytes, alignment);
+  return index < kClassCount ? allocate_class(index) : allocate_run_of(bytes, alignment);
+}
+
+void* reallocate(void* pointer, std::size_t bytes) {
+  const os::ErrnoGuard errno_guard;
+  const std::uint64_t address = address_of(pointer);
+  Block block;
+  std::size_t old_bytes = 0;
+  {
+    const slots::SlowScope scope;
+    block = find_block(address, "realloc");
+    check_live(block);
+    old_bytes = bytes_of(block, address);
+    if (block.slab != nullptr || block.run->kind == Kind::kEmergency) {
+      if (may_stay(bytes, old_bytes)) return pointer;
+    } else if (bytes > kMaxClassBytes && !scope.nested()) {
+      void* resized = resize_large(block.run, bytes);
+      if (resized != nullptr) return resized;
+    }
+  }
+  void* moved = arch::brimful_malloc(bytes);
+  if (moved == nullptr) {
+    if (bytes > old_bytes) return nullptr;
+    shrink_was_refused = true;
+    return pointer;
+  }
+  memcpy(moved, pointer, bytes < old_bytes ? bytes : old_bytes);
+  arch::brimful_free(pointer);
+  return moved;
+}
+
+std::size_t usable_bytes(const void* pointer, const char* call) {
+  const slots::SlowScope scope;
+  const Block block = find_block(address_of(pointer), call);
+  check_live(block);
+  return bytes_of(block, address_of(pointer));
+}
+
+void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
+  const slots::SlowScope scope;
+  const std::uint64_t address = address_of(pointer);
+  const Block block = find_block(address, "free_sized");
+  const std::size_t usable = bytes_of(block, address);
+  if (block.slab != nullptr) {
+    const bool small = bytes <= kMaxClassBytes;
+    if (small && class_of_aligned(bytes, alignment > kObjectAlignment ? alignment : 1) == block.slab->size_class) return;
+  }
+  if (bytes > usable || !(may_stay(bytes, usable) || block.slab == nullptr || shrink_was_refused)) {
+    meta::report_wrong_size(address, bytes, usable);
+  }
+}
+
+std::size_t trim() {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (scope.nested() || !slots::ready()) return 0;
+  slots::trim();
+  return pages::trim();
+}
+
+}  // namespace brimful::alloc
+
+// The misses of arch/sequences.h.
+extern "C" {
+
+void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
+  void* block = nullptr;
+  {
+    const os::ErrnoGuard errno_guard;
+    block = bytes <= kMaxClassBytes ? alloc::allocate_class(class_of(bytes))
+                                    : alloc::allocate_run_of(bytes, kObjectAlignment);
+  }
+  if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
+  return block;
+}
+
+void brimful::arch::brimful_free_slow(Header* slab, std::uint64_t index) {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (scope.nested()) return slots::free_nested(static_cast<Slab*>(slab), index);
+  if (slots::ready()) slots::free(static_cast<Slab*>(slab), index);
+}
+
+void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
+  const std::uint64_t address = recover_pointer(*header, scaled);
+  if (address == 0) return;
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  const auto block = alloc::find_block(address, "free");
+  if (block.slab != nullptr) return brimful_free_slow(block.slab, block.index);
+  alloc::free_run_of(block.run, address, scope.nested());
+}
+
+void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return;
+  alloc::check_size(pointer, bytes, kObjectAlignment);
+  brimful_free(pointer);
+}
+
+void brimful::arch::brimful_free_twice(Header* slab, std::uint64_t index) {
+  meta::report_double_free(*static_cast<Slab*>(slab), index);
+}
+
+void brimful::arch::brimful_free_event(Header* slab) {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (!scope.nested() && slab->kind == Kind::kSlab) slots::on_countdown(static_cast<Slab*>(slab));
+}
+
+}  // extern "C"

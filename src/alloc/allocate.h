@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The allocation calls by their meaning, below any name of the C library: routing between size classes, large and huge
+// blocks, alignment, reallocation, classification of pointers. The standard names in abi/ add errno and quirks.
+//
+// All of them: thread-safe, callable in signal handlers that interrupt one of them, nullptr when there is no memory.
+// errno: ENOMEM where nullptr is returned, else as before. Cost: a hit is 20 (malloc) or 26 (free) instructions; see slots/ and alloc/large.h for misses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::alloc {
+
+// At least `bytes` bytes on a multiple of 16; 0 gives a block of its own, too.
+void* allocate(std::size_t bytes);
+
+// As allocate(), all zero.
+void* allocate_zeroed(std::size_t count, std::size_t bytes);
+
+// On a multiple of `alignment`, a power of two of any size.
+void* allocate_aligned(std::size_t alignment, std::size_t bytes);
+
+// A block of `bytes` bytes with the contents of `pointer` (live, not nullptr) as far as they fit, in place where
+// possible; `pointer` is freed if the result lies elsewhere. nullptr: nothing has changed.
+void* reallocate(void* pointer, std::size_t bytes);
+
+// Bytes that may be used from `pointer` (live) on; constant for its life. `call` names the caller in a report.
+std::size_t usable_bytes(const void* pointer, const char* call);
+
+// Checks that the live object `pointer` is one that a request of `bytes` with `alignment` gets; else reports and aborts.
+void check_size(const void* pointer, std::size_t bytes, std::size_t alignment);
+
+// Gives all free memory back to the system. Bytes given back.
+std::size_t trim();
+
+}  // namespace brimful::alloc

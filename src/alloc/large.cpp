@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// alloc/large.h.
+#include "alloc/large.h"
+
+#include <string.h>
+
+#include <atomic>
+
+#include "base/compiler.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "pages/heap.h"
+
+namespace brimful::alloc {
+namespace {
+
+// From here on moving page tables beats copying (a page: 20–50 ns against 400 ns and a fault). Each move can leave the
+// kernel with one mapping more, so there are only so many.
+constexpr std::size_t kMovePagesFrom = std::size_t{1} << 20;
+constexpr unsigned kMostMoves = 512;
+constinit unsigned moves = 0;  // guarded by the heap lock
+
+// Blocks freed by nested signal handlers, linked through `next`.
+constinit std::atomic<Run*> deferred{nullptr};
+
+Run* allocate_run(std::size_t usable, std::size_t alignment) {
+  pages::Heap& heap = pages::heap;
+  auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
+  if (run == nullptr) return nullptr;
+  const GranuleCount granules = GranuleCount::covering(usable);
+  run->start = heap.pages.allocate(granules, alignment);
+  if (run->start == 0) {
+    heap.arena.free(run, sizeof(Run));
+    return nullptr;
+  }
+  run->multiplier = 1;
+  run->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
+  run->kind = Kind::kLarge;
+  run->bytes = usable;
+  run->granules = granules;
+  heap.table.set(heap.table.id_of(run->start), run);
+  return run;
+}
+
+void free_run(Run* run, std::uint64_t now_ms) {
+  pages::Heap& heap = pages::heap;
+  const std::uint64_t start = run->start;
+  const GranuleCount granules = run->granules;
+  heap.table.clear(heap.table.id_of(start));
+  run->kind = Kind::kNone;
+  heap.arena.free(run, sizeof(Run));
+  heap.pages.free(start, granules, now_ms);
+}
+
+void free_deferred(std::uint64_t now_ms) {
+  // relaxed: an empty list needs no order
+  if (BRIMFUL_LIKELY(deferred.load(std::memory_order_relaxed) == nullptr)) return;
+  Run* run = deferred.exchange(nullptr, std::memory_order_acquire);  // pairs with: free_large_nested() (the links)
+  while (run != nullptr) {
+    Run* next = run->next;
+    run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+    run = next;
+  }
+}
+
+// In place, as far as the run's granules and free ones behind them go.
+bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
+  pages::Heap& heap = pages::heap;
+  const GranuleCount granules = GranuleCount::covering(usable);
+  if (granules < run->granules) {
+    const std::uint64_t keep_end = run->start + granules.bytes();
+    heap.pages.free(keep_end, run->granules - granules, now_ms);
+  } else if (granules > run->granules) {
+    if (!heap.pages.extend(run->start + run->granules.bytes(), granules - run->granules)) return false;
+  }
+  run->granules = granules;
+  run->bytes = usable;
+  return true;
+}
+
+// Another run of `usable` bytes that gets the pages of this one.
+Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
+  if (run->bytes < kMovePagesFrom || moves >= kMostMoves) return nullptr;
+  Run* moved = allocate_run(usable, kHugepageBytes);
+  if (moved == nullptr) return nullptr;
+  const std::size_t bytes = run->bytes < usable ? run->bytes : usable;
+  if (!os::calls.move_pages(run->start, round_up(bytes, os::page_bytes()), moved->start)) {
+    free_run(moved, now_ms);
+    return nullptr;
+  }
+  ++moves;
+  free_run(run, now_ms);
+  return moved;
+}
+
+}  // namespace
+
+void* allocate_large(std::size_t bytes, std::size_t alignment) {
+  if (bytes > kMostBytes || alignment > kMostBytes) return nullptr;
+  const std::size_t usable = round_up(bytes, os::page_bytes());
+  const std::uint64_t now_ms = os::calls.now_ms();
+  pages::tick(now_ms);
+  pages::Heap& heap = pages::heap;
+  const sync::MutexLock guard(heap.lock);
+  free_deferred(now_ms);
+  const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
+  const bool fits = usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
+  const std::size_t most = heap.pages.most_bytes();
+  Run* run = nullptr;
+  // The first request of all finds no window yet, so no limit either.
+  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) run = allocate_run(usable, alignment);
+  if (run == nullptr && may_map) run = heap.huge.allocate(usable, alignment);
+  return run != nullptr ? reinterpret_cast<void*>(run->start) : nullptr;
+}
+
+void clear_large(void* pointer, std::size_t bytes) {
+  // No lock: the flags are of granules that only the caller owns.
+  const auto start = reinterpret_cast<std::uint64_t>(pointer);
+  pages::Heap& heap = pages::heap;
+  if (heap.table.look_up(start)->kind == Kind::kLarge && heap.table.look_up(start)->start == start) {
+    heap.pages.clear(start, bytes);
+  }
+}
+
+void free_large(Run* run) {
+  const std::uint64_t now_ms = os::calls.now_ms();
+  {
+    const sync::MutexLock guard(pages::heap.lock);
+    free_deferred(now_ms);
+    run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+  }
+  pages::tick(now_ms);
+}
+
+void free_large_nested(Run* run) {
+  Run* head = deferred.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
+  do {
+    run->next = head;
+    // pairs with: free_deferred() (the link)
+  } while (!deferred.compare_exchange_weak(head, run, std::memory_order_release,
+                                           std::memory_order_relaxed));  // relaxed: tried again
+}
+
+void* resize_large(Run* run, std::size_t bytes) {
+  if (bytes > kMostBytes) return nullptr;
+  const std::size_t usable = round_up(bytes, os::page_bytes());
+  if (run->bytes == usable) return reinterpret_cast<void*>(run->start);
+  const std::uint64_t now_ms = os::calls.now_ms();
+  const sync::MutexLock guard(pages::heap.lock);
+  if (run->kind == Kind::kHuge) {
+    return pages::heap.huge.resize(run, usable) ? reinterpret_cast<void*>(run->start) : nullptr;
+  }
+  if (usable > GranuleCount(UINT32_MAX >> 1).bytes()) return nullptr;
+  if (resize_in_place(run, usable, now_ms)) return reinterpret_cast<void*>(run->start);
+  Run* moved = resize_by_moving(run, usable, now_ms);
+  return moved != nullptr ? reinterpret_cast<void*>(moved->start) : nullptr;
+}
+
+Run* find_huge(std::uint64_t pointer) {
+  const sync::MutexLock guard(pages::heap.lock);
+  return pages::heap.huge.find(pointer);
+}
+
+}  // namespace brimful::alloc

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// Blocks above 32 KiB: runs of granules in a window, or, above 1/8 of the first window, mappings of their own.
+// Usable size is whole system pages. Everything here takes the heap lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "meta/header.h"
+
+namespace brimful::alloc {
+
+// Requests above this are impossible everywhere (PTRDIFF_MAX).
+inline constexpr std::size_t kMostBytes = PTRDIFF_MAX;
+
+// nullptr when there is no memory. `alignment` is a power of two. O(log runs) + system calls for fresh memory.
+void* allocate_large(std::size_t bytes, std::size_t alignment);
+
+// Clears what allocate_large() gave, as far as it was ever written.
+void clear_large(void* pointer, std::size_t bytes);
+
+// `run` is kLarge or kHuge.
+void free_large(Run* run);
+
+// Frees a block from a signal handler that interrupted a slow path: it waits in a lock-free list for the next call.
+void free_large_nested(Run* run);
+
+// Grows or shrinks without moving the contents by hand: in place, or by moving pages. Returns the block's address, or
+// nullptr when the contents have to be copied to a new block.
+void* resize_large(Run* run, std::size_t bytes);
+
+// The huge block that holds `pointer`, or nullptr.
+Run* find_huge(std::uint64_t pointer);
+
+}  // namespace brimful::alloc

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//
+// The restartable sequences: every change of a word that the fast paths write happens in one of these.
+//
+// A sequence begins by storing its descriptor in the thread's rseq_cs, reads which context it runs in, verifies what
+// it must, and ends with ONE store, the commit. If the thread is preempted, migrated or signalled in between, the
+// kernel sends it to the abort handler and nothing has happened. So within one context sequences are atomic to each
+// other, without a locked instruction. Stores before the commit are allowed only where every prefix of them is a legal
+// state (install). Sources: rseq(2); Desnoyers, "Restartable sequences", LWN 697979; kernel/rseq.c.
+//
+// The same code serves threads that own a context alone: their id pointer leads to a number of their own, and their
+// cs pointer still leads to the real rseq area where there is one, so that a signal handler that allocates aborts the
+// sequence it interrupts.
+//
+// x86_64/ holds the assembly, generic/ the same in C++ for threads-only builds (sanitizers, other CPUs).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/layout.h"
+#include "base/compiler.h"
+
+namespace brimful {
+struct Header;
+struct Context;
+struct Block;
+
+namespace arch {
+
+// true when sequences are restartable, so that contexts may be shared by the threads of a CPU.
+extern const bool kRestartable;
+
+// Reached by the fast paths through the thread pointer. Both start at dummies, so that a thread's first call goes
+// the slow way without a test for it.
+struct ThreadArea {
+  const std::uint32_t* context_id;  // read in every sequence; the kernel or this thread writes it
+  std::uint64_t* rseq_cs;           // written by every sequence
+};
+
+// The id of no context: a thread that has not been attached, or can't be. Its table entry is the empty context.
+inline constexpr std::uint32_t kNoContext = 0xFFFFFFFFU;
+
+// What a sequence answered.
+enum class Outcome : std::uint64_t {
+  kDone = 0,
+  kOtherContext = 1,  // this thread does not run in the context (or not in the owner's) any more
+  kAborted = 2,       // interrupted before the commit: nothing happened
+  kRefused = 3,       // what the sequence verifies does not hold (key differs, mask not empty)
+  kAlreadySet = 4,    // the object's bit was set before: a double free
+  kGroupFree = 5,     // done, and the group's 64 objects are now all free
+};
+
+struct Answer {
+  Outcome outcome;
+  std::uint64_t value;
+};
+
+extern "C" {
+
+// Everything the fast paths load from memory of ours, in one cache line. Written by start-up and table growth only.
+struct alignas(64) brimful_hot_globals {
+  const Block* block;
+  Header* const* table;
+  std::uint64_t granule_mask;
+};
+BRIMFUL_HIDDEN extern brimful_hot_globals brimful_hot;
+BRIMFUL_HIDDEN extern BRIMFUL_TLS_DECL ThreadArea brimful_thread;
+
+// The public fast paths; meta/block.h and slots/ describe what they do in words.
+void* brimful_malloc(std::size_t bytes);
+void brimful_free(void* pointer);
+// free() that first checks that `bytes` names the object's class.
+void brimful_free_sized(void* pointer, std::size_t bytes);
+// operator new: as malloc, but a failure goes to the new-handler and bad_alloc.
+BRIMFUL_HIDDEN void* brimful_new(std::size_t bytes);
+
+// Where the fast paths go when they can't commit. Defined in alloc/.
+BRIMFUL_HIDDEN void* brimful_malloc_slow(std::size_t bytes);
+BRIMFUL_HIDDEN void* brimful_new_slow(std::size_t bytes);
+BRIMFUL_HIDDEN void brimful_free_sized_slow(void* pointer, std::size_t bytes);
+// The slab has another owner, none, or the sequence was aborted. `index` is the object's number in the slab.
+BRIMFUL_HIDDEN void brimful_free_slow(Header* slab, std::uint64_t index);
+// `scaled` >= count: not the start of an object of a slab. free()'s argument is recovered from both (meta/header.h).
+BRIMFUL_HIDDEN void brimful_free_other(Header* header, std::uint64_t scaled);
+// Two frees of the object: `index` was free before.
+BRIMFUL_HIDDEN void brimful_free_twice(Header* slab, std::uint64_t index);
+// The slab's countdown of groups that became all free ran out.
+BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
+
+// Takes an object of a class (number doubled, as in the block's tables) from the current group of this thread's
+// context. nullptr: none free, or aborted.
+BRIMFUL_HIDDEN void* brimful_seq_take(std::uint64_t doubled_class);
+// Frees object `index` if this thread runs in the slab's owner.
+BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
+// *address = value.
+BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
+// *word |= mask.
+BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
+// slot = {word, base}, through the state "empty": three stores, each prefix legal.
+BRIMFUL_HIDDEN Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base);
+// If entry->key == key: entry->mask |= bit; the answer's value is the new mask. kRefused: another key.
+BRIMFUL_HIDDEN Answer brimful_seq_pending_add(Context* context, void* entry, std::uint64_t key, std::uint64_t bit);
+// Takes the entry's mask (value) and leaves it empty, if its key is `key`. kRefused: another key.
+BRIMFUL_HIDDEN Answer brimful_seq_pending_take(Context* context, void* entry, std::uint64_t key);
+// If entry->mask == 0: entry->key = key.
+BRIMFUL_HIDDEN Outcome brimful_seq_pending_claim(Context* context, void* entry, std::uint64_t key);
+
+// The word of a group that never has a free object; the target of empty slots.
+BRIMFUL_HIDDEN extern std::uint64_t brimful_zero_word;
+}
+
+}  // namespace arch
+}  // namespace brimful

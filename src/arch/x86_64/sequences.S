@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The restartable sequences for x86-64 (contract: arch/sequences.h; offsets: arch/layout.h).
+ *
+ * malloc, in words:
+ *     class   = block->small[n]                       (doubled: a slot is 16 bytes, a size 8)
+ *     thread  = {id pointer, rseq_cs pointer}         (two words of initial-exec TLS)
+ *   start:
+ *     slot    = block->contexts[1 + *id]->slots[class]
+ *     bit     = lowest set bit of *slot.word          (none: slow)
+ *     result  = slot.base + bit * size
+ *     *slot.word without the bit                      COMMIT
+ *
+ * free, in words:
+ *     header  = table[(p >> 16) & mask]
+ *     index   = rotate_right((p - start) * multiplier, 16), below count exactly when p is the start of an object
+ *   start:
+ *     header->owner == *id                            (no: slow)
+ *     word[index / 64] |= 1 << index % 64             COMMIT
+ *     carry: the bit was set before, a double free; word all ones: the group is entirely free
+ *
+ * Why TZCNT and BTR, not BLSR: on CPUs without BMI1 TZCNT runs as BSF, and BTR of an empty word finds no bit whatever
+ * BSF left behind, so one binary serves every x86-64. INC leaves the carry of BTS alone, so a single JBE sees both
+ * "was set" and "all ones". An abort never retries here: it goes to the slow path, which counts its attempts, so a
+ * single-stepped program makes progress.
+ */
+#include "arch/layout.h"
+
+#define RSEQ_SIGNATURE 0x53053053
+
+#define ID %rdx
+
+/* Begins a restartable section. Clobbers `scratch`; `cs` holds the rseq_cs pointer. */
+.macro SECTION_BEGIN name, cs, scratch
+        leaq    .Lcs_\name(%rip), \scratch
+        movq    \scratch, (\cs)
+.Lstart_\name:
+.endm
+
+/* Right behind the commit store. */
+.macro SECTION_END name
+.Lend_\name:
+.endm
+
+/* The descriptor, and the abort handler behind its signature (as the operand of a UD1, so disassemblers stay in step). */
+.macro SECTION_ABORT name, target:vararg
+        .pushsection .data.rel.ro.brimful_rseq, "aw", @progbits
+        .balign 32
+.Lcs_\name:
+        .long   0, 0
+        .quad   .Lstart_\name, .Lend_\name - .Lstart_\name, .Labort_\name
+        .popsection
+        .pushsection .text.brimful_abort, "ax", @progbits
+        .byte   0x0f, 0xb9, 0x3d
+        .long   RSEQ_SIGNATURE
+.Labort_\name:
+        \target
+        .popsection
+.endm
+
+.macro FUNCTION name
+        .globl  \name
+        .type   \name, @function
+        .balign 64
+\name:
+        .cfi_startproc
+.endm
+
+.macro FUNCTION_END name
+        .cfi_endproc
+        .size   \name, . - \name
+.endm
+
+        .section .data.rel.ro.brimful_rseq, "aw", @progbits
+        .balign 32
+        .globl  brimful_rseq_sections_begin
+        .hidden brimful_rseq_sections_begin
+brimful_rseq_sections_begin:
+
+        .text
+
+/* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
+.macro ALLOCATE name, slow
+FUNCTION \name
+        cmpq    $BRIMFUL_SMALL_MAX, %rdi
+        ja      .Lmedium_\name
+        movq    brimful_hot(%rip), %r8
+        movzbl  BRIMFUL_BLOCK_SMALL(%r8,%rdi), %ecx
+.Lclass_\name:
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN \name, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
+        movq    (%rsi,%rcx,8), %r10
+        movq    (%r10), %r11
+        tzcntq  %r11, %rax
+        btrq    %rax, %r11
+        jnc     \slow
+        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
+        addq    8(%rsi,%rcx,8), %rax
+        movq    %r11, (%r10)
+        SECTION_END \name
+        ret
+.Lmedium_\name:
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
+        ja      \slow
+        movq    brimful_hot(%rip), %r8
+        leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
+        shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
+        movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
+        jmp     .Lclass_\name
+FUNCTION_END \name
+SECTION_ABORT \name, jmp \slow
+.endm
+
+ALLOCATE brimful_malloc, brimful_malloc_slow
+#if BRIMFUL_INTERPOSE
+ALLOCATE brimful_new, brimful_new_slow
+        .hidden brimful_new
+#endif
+
+/* void brimful_free(void* pointer): a hit is 26 instructions. */
+FUNCTION brimful_free
+        movq    %rdi, %rax
+        shrq    $16, %rax
+        andq    brimful_hot+16(%rip), %rax
+        movq    brimful_hot+8(%rip), %rsi
+        movq    (%rsi,%rax,8), %rsi
+        subq    BRIMFUL_HEADER_START(%rsi), %rdi
+        imulq   BRIMFUL_HEADER_MULTIPLIER(%rsi), %rdi
+        rorq    $BRIMFUL_DIVISION_SHIFT, %rdi
+        cmpq    BRIMFUL_HEADER_COUNT(%rsi), %rdi
+        jae     .Lother
+        movq    %rdi, %rcx
+        shrq    $6, %rcx
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN free, %r9, %rax
+        movl    (ID), %eax
+        cmpl    %eax, BRIMFUL_HEADER_OWNER(%rsi)
+        jne     .Lnot_owner
+        movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
+        btsq    %rdi, %r8
+        movq    %r8, BRIMFUL_HEADER_WORDS(%rsi,%rcx,8)
+        SECTION_END free
+        incq    %r8
+        jbe     .Lunusual
+        ret
+.Lunusual:
+        jc      .Ltwice
+        /* The group is entirely free: one step nearer to an empty slab. A lost update only delays its release. */
+        subl    $1, BRIMFUL_HEADER_COUNTDOWN(%rsi)
+        jle     .Levent
+        ret
+.Levent:
+        movq    %rsi, %rdi
+        jmp     brimful_free_event
+.Lother:
+        xchgq   %rdi, %rsi
+        jmp     brimful_free_other
+.Lnot_owner:
+        xchgq   %rdi, %rsi
+        jmp     brimful_free_slow
+.Ltwice:
+        xchgq   %rdi, %rsi
+        jmp     brimful_free_twice
+FUNCTION_END brimful_free
+        .pushsection .text.brimful_abort, "ax", @progbits
+.Lfree_aborted:
+        xchgq   %rdi, %rsi
+        jmp     brimful_free_slow
+        .popsection
+SECTION_ABORT free, jmp .Lfree_aborted
+
+/* void brimful_free_sized(void* pointer, size_t bytes): the size must name the object's class, then it is a free. */
+FUNCTION brimful_free_sized
+        cmpq    $BRIMFUL_SMALL_MAX, %rsi
+        ja      brimful_free_sized_slow
+        movq    %rdi, %rax
+        shrq    $16, %rax
+        andq    brimful_hot+16(%rip), %rax
+        movq    brimful_hot+8(%rip), %rdx
+        movq    (%rdx,%rax,8), %rdx
+        movq    brimful_hot(%rip), %r8
+        movzbl  BRIMFUL_BLOCK_SMALL(%r8,%rsi), %ecx
+        shrl    $1, %ecx
+        cmpb    %cl, BRIMFUL_HEADER_CLASS(%rdx)
+        je      brimful_free
+        jmp     brimful_free_sized_slow
+FUNCTION_END brimful_free_sized
+
+/* The standard names stand on the fast paths themselves. */
+#if BRIMFUL_INTERPOSE
+.macro ALIAS target, names:vararg
+        .irp    name, \names
+        .globl  \name
+        .type   \name, @function
+        .set    \name, \target
+        .endr
+.endm
+ALIAS brimful_malloc, malloc, __libc_malloc
+ALIAS brimful_free, free, cfree, __libc_free, _ZdlPv, _ZdaPv, _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t
+ALIAS brimful_free, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t
+ALIAS brimful_free, _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t
+ALIAS brimful_free_sized, free_sized, _ZdlPvm, _ZdaPvm
+ALIAS brimful_new, _Znwm, _Znam
+#endif
+
+/* void* brimful_seq_take(uint64_t doubled_class) */
+FUNCTION brimful_seq_take
+        movq    brimful_hot(%rip), %r8
+        movq    %rdi, %rcx
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN take, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
+        movq    (%rsi,%rcx,8), %r10
+        movq    (%r10), %r11
+        tzcntq  %r11, %rax
+        btrq    %rax, %r11
+        jnc     .Lnothing
+        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
+        addq    8(%rsi,%rcx,8), %rax
+        movq    %r11, (%r10)
+        SECTION_END take
+        ret
+.Lnothing:
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_take
+        .pushsection .text.brimful_abort, "ax", @progbits
+.Ltake_aborted:
+        xorl    %eax, %eax
+        ret
+        .popsection
+SECTION_ABORT take, jmp .Ltake_aborted
+
+/* The C-callable sequences answer with arch::Outcome in RAX. Arguments stay in RDI, RSI, RDX, RCX. */
+.macro THREAD_AREA id, cs
+        movq    brimful_thread@gottpoff(%rip), \cs
+        movq    %fs:(\cs), \id
+        movq    %fs:8(\cs), \cs
+.endm
+
+        .pushsection .text.brimful_abort, "ax", @progbits
+.Laborted:
+        movl    $2, %eax
+        ret
+        .popsection
+
+        .section .text.brimful_outcome, "ax", @progbits
+.Lother_context:
+        movl    $1, %eax
+        ret
+.Lrefused:
+        movl    $3, %eax
+        ret
+        .text
+
+/* Outcome brimful_seq_free(Header* slab, uint64_t index) */
+FUNCTION brimful_seq_free
+        movq    %rsi, %rcx
+        shrq    $6, %rcx
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN seq_free, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_HEADER_OWNER(%rdi)
+        jne     .Lother_context
+        movq    BRIMFUL_HEADER_WORDS(%rdi,%rcx,8), %rdx
+        btsq    %rsi, %rdx
+        movq    %rdx, BRIMFUL_HEADER_WORDS(%rdi,%rcx,8)
+        SECTION_END seq_free
+        jc      .Lset_before
+        xorl    %eax, %eax
+        incq    %rdx
+        jz      .Lgroup_free
+        ret
+.Lset_before:
+        movl    $4, %eax
+        ret
+.Lgroup_free:
+        movl    $5, %eax
+        ret
+FUNCTION_END brimful_seq_free
+SECTION_ABORT seq_free, jmp .Laborted
+
+/* Outcome brimful_seq_store32(Context* context, uint32_t* address, uint32_t value) */
+FUNCTION brimful_seq_store32
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN store32, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        movl    %edx, (%rsi)
+        SECTION_END store32
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_store32
+SECTION_ABORT store32, jmp .Laborted
+
+/* Outcome brimful_seq_or(Context* context, uint64_t* word, uint64_t mask) */
+FUNCTION brimful_seq_or
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN or, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        movq    (%rsi), %rax
+        orq     %rdx, %rax
+        movq    %rax, (%rsi)
+        SECTION_END or
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_or
+SECTION_ABORT or, jmp .Laborted
+
+/* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base) */
+FUNCTION brimful_seq_install
+        leaq    brimful_zero_word(%rip), %r10
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN install, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        movq    %r10, (%rsi)
+        movq    %rcx, 8(%rsi)
+        movq    %rdx, (%rsi)
+        SECTION_END install
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_install
+SECTION_ABORT install, jmp .Laborted
+
+/* Answer brimful_seq_pending_add(Context* context, Entry* entry, uint64_t key, uint64_t bit): value in RDX */
+FUNCTION brimful_seq_pending_add
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN pending_add, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        cmpq    %rdx, (%rsi)
+        jne     .Lrefused
+        movq    8(%rsi), %rax
+        testq   %rcx, %rax
+        jnz     .Lpending_before
+        orq     %rcx, %rax
+        movq    %rax, 8(%rsi)
+        SECTION_END pending_add
+        movq    %rax, %rdx
+        xorl    %eax, %eax
+        ret
+.Lpending_before:
+        movl    $4, %eax
+        ret
+FUNCTION_END brimful_seq_pending_add
+SECTION_ABORT pending_add, jmp .Laborted
+
+/* Answer brimful_seq_pending_take(Context* context, Entry* entry, uint64_t key) */
+FUNCTION brimful_seq_pending_take
+        xorl    %r10d, %r10d
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN pending_take, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        cmpq    %rdx, (%rsi)
+        jne     .Lrefused
+        movq    8(%rsi), %rcx
+        movq    %r10, 8(%rsi)
+        SECTION_END pending_take
+        movq    %rcx, %rdx
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_pending_take
+SECTION_ABORT pending_take, jmp .Laborted
+
+/* Outcome brimful_seq_pending_claim(Context* context, Entry* entry, uint64_t key) */
+FUNCTION brimful_seq_pending_claim
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN pending_claim, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        cmpq    $0, 8(%rsi)
+        jne     .Lrefused
+        movq    %rdx, (%rsi)
+        SECTION_END pending_claim
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_pending_claim
+SECTION_ABORT pending_claim, jmp .Laborted
+
+        .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
+        .hidden brimful_seq_pending_add, brimful_seq_pending_take, brimful_seq_pending_claim
+
+        .section .data.rel.ro.brimful_rseq, "aw", @progbits
+        .globl  brimful_rseq_sections_end
+        .hidden brimful_rseq_sections_end
+brimful_rseq_sections_end:
+
+        .section .note.GNU-stack, "", @progbits

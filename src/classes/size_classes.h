@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// Size classes: 16 … 256 bytes by 16, then eight per doubling up to 32 KiB: 72 classes. So an object wastes at most
+// 15 bytes, or 1/8 of its request, and the class of a request is one table load. Everything here is computed and
+// proved at compile time.
+//
+// A class also fixes the shape of its slabs. A slab is a run of granules cut into whole groups of 64 objects, so that
+// every 64-bit word of free bits is full: classes up to 1 KiB put as many groups as fit in one granule, larger ones
+// take 64 objects over several granules. Tails that no object covers are address space, never memory.
+//
+// And the class holds the exact division that free() does (meta/header.h): size = odd << shift.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/layout.h"
+#include "base/units.h"
+
+namespace brimful {
+
+using ClassId = std::uint8_t;
+
+inline constexpr std::size_t kClassCount = BRIMFUL_CLASSES;
+inline constexpr std::size_t kMaxClassBytes = BRIMFUL_MEDIUM_MAX;
+inline constexpr std::size_t kObjectAlignment = 16;
+inline constexpr unsigned kGroupObjects = 64;
+
+struct SizeClass {
+  std::uint32_t bytes;        // object size
+  std::uint32_t odd;          // bytes == odd << shift
+  std::uint32_t shift;        // 4 … 15
+  std::uint16_t groups;       // of 64 objects, per slab; 1 … 64
+  std::uint16_t granules;     // of a slab
+  std::uint64_t multiplier;   // inverse of `odd` modulo 2^64, times 2^(16 - shift)
+};
+
+namespace classes_detail {
+
+constexpr std::uint64_t inverse(std::uint64_t odd) {
+  std::uint64_t x = odd;  // right to 3 bits; each Newton step doubles that
+  for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
+  return x;
+}
+
+constexpr SizeClass make(std::uint32_t bytes) {
+  const auto shift = static_cast<std::uint32_t>(std::countr_zero(bytes));
+  const std::size_t group_bytes = std::size_t{bytes} * kGroupObjects;
+  const std::size_t groups = group_bytes <= kGranuleBytes ? kGranuleBytes / group_bytes : 1;
+  return SizeClass{.bytes = bytes,
+                   .odd = bytes >> shift,
+                   .shift = shift,
+                   .groups = static_cast<std::uint16_t>(groups),
+                   .granules = static_cast<std::uint16_t>(GranuleCount::covering(groups * group_bytes).raw()),
+                   .multiplier = inverse(bytes >> shift) << (BRIMFUL_DIVISION_SHIFT - shift)};
+}
+
+constexpr std::array<SizeClass, kClassCount> make_all() {
+  std::array<SizeClass, kClassCount> all = {};
+  std::uint32_t bytes = 0;
+  for (SizeClass& size_class : all) {
+    bytes += bytes < 256 ? 16 : std::bit_floor(bytes) / 8;
+    size_class = make(bytes);
+  }
+  return all;
+}
+
+}  // namespace classes_detail
+
+inline constexpr std::array<SizeClass, kClassCount> kSizeClasses = classes_detail::make_all();
+
+// The smallest class that holds `bytes` (0 … kMaxClassBytes). Computed, not looked up: for tables and slow paths.
+constexpr ClassId class_of(std::size_t bytes) {
+  if (bytes <= 256) return static_cast<ClassId>(bytes == 0 ? 0 : (bytes - 1) / 16);
+  const auto top = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^top < bytes <= 2^(top + 1)
+  const std::size_t step = (bytes - 1 - (std::size_t{1} << top)) >> (top - 3);
+  return static_cast<ClassId>(16 + (top - 8) * 8 + step);
+}
+
+// The smallest class that holds `bytes` and whose objects all lie on multiples of `alignment` (a power of two);
+// kClassCount when there is none.
+constexpr std::size_t class_of_aligned(std::size_t bytes, std::size_t alignment) {
+  if (bytes > kMaxClassBytes || alignment > kMaxClassBytes) return kClassCount;
+  std::size_t index = class_of(bytes < alignment ? alignment : bytes);
+  while (index < kClassCount && (kSizeClasses[index].bytes & (alignment - 1)) != 0) ++index;
+  return index;
+}
+
+namespace classes_detail {
+
+constexpr bool all_classes_hold() {
+  for (std::size_t i = 0; i < kClassCount; ++i) {
+    const SizeClass& c = kSizeClasses[i];
+    if (c.bytes % kObjectAlignment != 0 || (c.odd & 1) == 0 || c.odd << c.shift != c.bytes) return false;
+    if (c.groups < 1 || c.groups > 64) return false;
+    if (std::size_t{c.groups} * kGroupObjects * c.bytes > GranuleCount(c.granules).bytes()) return false;
+    // Waste: the smallest request of a class is one byte more than the class below it.
+    const std::size_t smallest = i == 0 ? 1 : kSizeClasses[i - 1].bytes + 1;
+    const std::size_t waste = c.bytes - smallest;
+    if (waste > 15 && waste * 8 > smallest) return false;
+    if (class_of(c.bytes) != i || class_of(smallest) != i) return false;
+    // The exact division: the last object divides, a byte beside it does not.
+    const std::uint64_t count = std::uint64_t{c.groups} * kGroupObjects;
+    const auto divide = [&c](std::uint64_t offset) {
+      return std::rotr(offset * c.multiplier, BRIMFUL_DIVISION_SHIFT);
+    };
+    if (divide((count - 1) * c.bytes) != count - 1 || divide(c.bytes * count) < count) return false;
+    if (divide(1) < count || divide(c.bytes - 16) < (c.bytes == 16 ? 0 : count) || divide(-std::uint64_t{c.bytes}) < count)
+      return false;
+  }
+  return kSizeClasses[kClassCount - 1].bytes == kMaxClassBytes;
+}
+static_assert(all_classes_hold());
+
+}  // namespace classes_detail
+}  // namespace brimful

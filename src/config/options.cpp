@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// The parser of config/options.h. It works on the environment's own bytes and the stack: it runs inside the first
+// malloc of the process.
+#include "config/options.h"
+
+#include <string.h>
+
+#include "base/line.h"
+#include "os/environment.h"
+#include "os/report.h"
+
+namespace brimful::config {
+namespace {
+
+struct Text {
+  const char* data;
+  std::size_t size;
+
+  [[nodiscard]] bool equals(const char* other) const {
+    return strlen(other) == size && memcmp(data, other, size) == 0;
+  }
+  // The part before the first `mark` (all of it without one); *rest gets what follows the mark.
+  Text cut(char mark, Text* rest) const {
+    const auto* found = static_cast<const char*>(size == 0 ? nullptr : memchr(data, mark, size));
+    if (found == nullptr) {
+      *rest = {data + size, 0};
+      return *this;
+    }
+    const auto before = static_cast<std::size_t>(found - data);
+    *rest = {found + 1, size - before - 1};
+    return {data, before};
+  }
+};
+
+// Edits (insert, delete, replace) between two words of fewer than 32 letters: Levenshtein 1966, one row.
+std::size_t edit_distance(Text a, const char* b) {
+  constexpr std::size_t kMost = 32;
+  const std::size_t length = strlen(b);
+  if (a.size >= kMost || length >= kMost) return kMost;
+  std::size_t row[kMost + 1];
+  for (std::size_t j = 0; j <= length; ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size; ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= length; ++j) {
+      const std::size_t replaced = diagonal + (a.data[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      const std::size_t shorter = (row[j - 1] < row[j] ? row[j - 1] : row[j]) + 1;
+      row[j] = replaced < shorter ? replaced : shorter;
+    }
+  }
+  return row[length];
+}
+
+const char* nearest_name(Text key) {
+  const OptionInfo* best = kOptions;
+  for (const OptionInfo& option : kOptions) {
+    if (edit_distance(key, option.name) < edit_distance(key, best->name)) best = &option;
+  }
+  return best->name;
+}
+
+// The number a choice's word stands for, or -1.
+std::int64_t choice(const char* words, Text value) {
+  Text rest = {words, strlen(words)};
+  for (std::int64_t number = 0; rest.size > 0; ++number) {
+    const Text word = rest.cut('|', &rest);
+    if (word.size == value.size && memcmp(word.data, value.data, word.size) == 0) return number;
+  }
+  return -1;
+}
+
+bool parse_number(Text text, bool is_bytes, std::int64_t* result) {
+  const bool negative = text.size > 0 && text.data[0] == '-';
+  std::size_t i = negative ? 1 : 0;
+  const std::size_t first_digit = i;
+  std::int64_t value = 0;
+  for (; i < text.size && text.data[i] >= '0' && text.data[i] <= '9'; ++i) {
+    if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text.data[i] - '0', &value)) {
+      return false;
+    }
+  }
+  if (i == first_digit) return false;
+  if (is_bytes && i + 1 == text.size) {
+    const char letter = static_cast<char>(text.data[i] & ~0x20);  // upper case
+    int kilos = 0;
+    constexpr char kUnits[] = {'K', 'M', 'G', 'T'};
+    for (int n = 0; n < 4; ++n) {
+      if (kUnits[n] == letter) kilos = n + 1;
+    }
+    if (kilos == 0) return false;
+    for (; kilos > 0; --kilos) {
+      if (__builtin_mul_overflow(value, 1024, &value)) return false;
+    }
+    ++i;
+  }
+  *result = negative ? -value : value;
+  return i == text.size;
+}
+
+void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
+  for (const OptionInfo& option : kOptions) {
+    if (!key.equals(option.name)) continue;
+    std::int64_t number = -1;
+    bool good = false;
+    if (option.words != nullptr) {
+      number = choice(option.words, value);
+      good = number >= 0;
+    } else {
+      good = parse_number(value, option.is_bytes, &number) && number >= option.least && number <= option.most;
+    }
+    if (good) {
+      into.*option.field = number;
+      return;
+    }
+    Line line;
+    line << "option \"" << option.name << "\" can't be \"";
+    line.append(value.data, value.size) << "\": it takes ";
+    if (option.words != nullptr) {
+      line << option.words;
+    } else {
+      line << option.least << " to " << option.most;
+    }
+    line << "; ignored";
+    if (warn != nullptr) warn(line.data());
+    return;
+  }
+  Line line;
+  line << "unknown option \"";
+  line.append(key.data, key.size) << "\": did you mean \"" << nearest_name(key) << "\"?";
+  if (warn != nullptr) warn(line.data());
+}
+
+void report_warning(const char* text) { os::report(Line() << text); }
+
+}  // namespace
+
+constinit Options options = {0, 0, 1000, 0, 0, 0};
+
+Options initial_options() {
+  Options result = {};
+  for (const OptionInfo& option : kOptions) result.*option.field = option.initial;
+  return result;
+}
+
+void apply(const char* text, Options& into, void (*warn)(const char* line)) {
+  Text rest = {text, strlen(text)};
+  while (rest.size > 0) {
+    const Text entry = rest.cut(',', &rest);
+    if (entry.size == 0) continue;
+    Text value = {};
+    const Text key = entry.cut(':', &value);
+    apply_one(key, value, into, warn);
+  }
+}
+
+void load() {
+  options = initial_options();
+  if (os::is_secure_mode()) return;
+  if (const char* text = os::environment("BRIMFUL_CONF")) apply(text, options, report_warning);
+  for (const OptionInfo& option : kOptions) {
+    char name[48] = "BRIMFUL_";
+    std::size_t length = strlen(name);
+    for (const char* c = option.name; *c != '\0'; ++c) {
+      name[length++] = static_cast<char>(*c >= 'a' && *c <= 'z' ? *c - 0x20 : *c);
+    }
+    if (const char* value = os::environment(name)) {
+      apply_one({option.name, strlen(option.name)}, {value, strlen(value)}, options, report_warning);
+    }
+  }
+}
+
+}  // namespace brimful::config

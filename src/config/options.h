@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// The options: one table of name, type, range, unit, default and meaning; the parser, the warnings and the
+// documentation all come from it. Read once at start-up: first BRIMFUL_CONF="key:value,…", then BRIMFUL_<OPTION>, which
+// wins. Ignored in secure mode (AT_SECURE). A key or value that means nothing costs one warning, never the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::config {
+
+enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
+enum class Tier : std::int64_t { kDefault, kHardened };
+enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+
+struct Options {
+  std::int64_t front_end;       // FrontEnd
+  std::int64_t verbose;         // 0 or 1
+  std::int64_t purge_delay_ms;  // -1: never
+  std::int64_t tier;            // Tier
+  std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
+  std::int64_t on_exhaustion;   // Exhaustion
+};
+
+struct OptionInfo {
+  const char* name;
+  std::int64_t Options::* field;
+  const char* words;  // "auto|percpu|thread": a choice, numbered from 0; nullptr: a number
+  bool is_bytes;      // takes the suffixes K, M, G, T
+  std::int64_t least;
+  std::int64_t most;
+  std::int64_t initial;
+  const char* meaning;
+};
+
+inline constexpr OptionInfo kOptions[] = {
+    {"front_end", &Options::front_end, "auto|percpu|thread", false, 0, 2, 0,
+     "where free objects are kept: per running CPU (restartable sequences) or per thread"},
+    {"verbose", &Options::verbose, nullptr, false, 0, 1, 0, "1: one line at start says which mode runs and why"},
+    {"purge_delay_ms", &Options::purge_delay_ms, nullptr, false, -1, 3600000, 1000,
+     "ms until free memory goes back to the system; 0 at once, -1 never"},
+    {"tier", &Options::tier, "default|hardened", false, 0, 1, 0,
+     "hardened: every sequential double free is found, also across threads"},
+    {"reserve", &Options::reserve, nullptr, true, 0, std::int64_t{1} << 40, 0,
+     "bytes of address space taken beforehand; 0: 32G, less under a limit"},
+    {"on_exhaustion", &Options::on_exhaustion, "grow|null|hook|abort", false, 0, 3, 0,
+     "when the reserve is used up: take more, return NULL, call the hook, or abort"},
+};
+
+// The values in force. Written by load() only.
+extern Options options;
+
+// Reads the environment into `options`. No allocation; at most one warning line per wrong entry.
+void load();
+
+// For tests: applies one "key:value,key:value" text to `into`, warning through `warn` (nullptr: silently).
+void apply(const char* text, Options& into, void (*warn)(const char* line));
+
+// Every option at its initial value.
+Options initial_options();
+
+inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
+inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
+inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
+
+}  // namespace brimful::config

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// meta/arena.h. The first field of a freed piece links it: it is the `start` of a header, which nobody reads while the
+// header is in no table entry; `owner` and `kind` keep their last values (released).
+#include "meta/arena.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "os/calls.h"
+
+namespace brimful::meta {
+
+bool Arena::grow() {
+  void* chunk = os::calls.map(0, chunk_bytes_, os::Access::kReadWrite);
+  if (chunk == nullptr && chunk_bytes_ > (std::size_t{64} << 10)) {  // near a limit a small chunk may still fit
+    chunk_bytes_ = std::size_t{64} << 10;
+    chunk = os::calls.map(0, chunk_bytes_, os::Access::kReadWrite);
+  }
+  if (chunk == nullptr) return false;
+  os::calls.name(reinterpret_cast<std::uintptr_t>(chunk), chunk_bytes_, "brimful metadata");
+  next_ = reinterpret_cast<std::uintptr_t>(chunk);
+  end_ = next_ + chunk_bytes_;
+  mapped_bytes_ += chunk_bytes_;
+  if (chunk_bytes_ < kHugepageBytes) chunk_bytes_ *= 2;
+  return true;
+}
+
+void* Arena::allocate(std::size_t bytes) {
+  BRIMFUL_CHECK(bytes <= kMaxBytes);
+  bytes = round_up(bytes, kUnit);
+  FreePiece*& list = free_[bytes / kUnit];
+  if (list != nullptr) {
+    FreePiece* piece = list;
+    list = piece->next;
+    memset(static_cast<void*>(piece), 0, bytes);
+    return piece;
+  }
+  if (end_ - next_ < bytes && !grow()) return nullptr;
+  void* piece = reinterpret_cast<void*>(next_);
+  next_ += bytes;
+  return piece;
+}
+
+void Arena::free(void* piece, std::size_t bytes) {
+  FreePiece*& list = free_[round_up(bytes, kUnit) / kUnit];
+  auto* freed = static_cast<FreePiece*>(piece);
+  freed->next = list;
+  list = freed;
+}
+
+}  // namespace brimful::meta

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// The metadata arena: headers, contexts and tables. Memory comes from the system in chunks that double from 256 KiB to
+// 2 MiB, is cut in units of 64 bytes and never goes back; freed pieces wait in a list per size, so a piece is only ever
+// reused for a piece of its own size (headers stay readable as headers).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::meta {
+
+class Arena {
+ public:
+  static constexpr std::size_t kUnit = 64;
+  static constexpr std::size_t kMaxBytes = 8192;
+
+  // Zeroed memory, 64-byte aligned; nullptr when the system has none. bytes <= kMaxBytes. O(bytes). Caller holds the
+  // heap lock.
+  void* allocate(std::size_t bytes);
+
+  // Takes back what allocate(bytes) gave. Caller holds the heap lock.
+  void free(void* piece, std::size_t bytes);
+
+  // Bytes taken from the system.
+  [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_; }
+
+ private:
+  struct FreePiece {
+    FreePiece* next;
+  };
+
+  bool grow();
+
+  std::uintptr_t next_ = 0;
+  std::uintptr_t end_ = 0;
+  std::size_t chunk_bytes_ = std::size_t{256} << 10;
+  std::size_t mapped_bytes_ = 0;
+  FreePiece* free_[kMaxBytes / kUnit + 1] = {};
+};
+
+}  // namespace brimful::meta

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// The block: everything malloc's fast path looks up by number, behind one base register. The class tables are bytes
+// (class numbers doubled, as slots are 16 bytes), indexed by the request itself up to 1 KiB and by 128-byte steps up to
+// 32 KiB. Entry 0 of `contexts` is the empty context, for threads that are not attached; context i is entry i + 1.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/layout.h"
+#include "classes/size_classes.h"
+
+namespace brimful {
+
+struct Context;
+
+inline constexpr std::uint32_t kMaxContexts = 65536;
+
+struct Block {
+  std::uint8_t small[BRIMFUL_BLOCK_MEDIUM];
+  std::uint8_t medium[BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM];
+  std::uint64_t sizes[kClassCount];
+  std::atomic<Context*> contexts[1];  // 1 + as many as are committed
+
+  static constexpr std::size_t bytes_for(std::uint32_t context_count) {
+    return BRIMFUL_BLOCK_CONTEXTS + (1 + std::size_t{context_count}) * sizeof(std::atomic<Context*>);
+  }
+};
+
+static_assert(offsetof(Block, medium) == BRIMFUL_BLOCK_MEDIUM);
+static_assert(offsetof(Block, sizes) == BRIMFUL_BLOCK_SIZES);
+static_assert(offsetof(Block, contexts) == BRIMFUL_BLOCK_CONTEXTS);
+static_assert(BRIMFUL_SMALL_MAX < BRIMFUL_BLOCK_MEDIUM);
+static_assert((BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT) < BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM);
+
+// Fills the class tables and sizes.
+inline void fill_class_tables(Block& block) {
+  for (std::size_t n = 0; n <= BRIMFUL_SMALL_MAX; ++n) block.small[n] = static_cast<std::uint8_t>(2 * class_of(n));
+  for (std::size_t i = 0; i <= BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT; ++i) {
+    block.medium[i] = static_cast<std::uint8_t>(2 * class_of(i << BRIMFUL_MEDIUM_SHIFT));
+  }
+  for (std::size_t i = 0; i < kClassCount; ++i) block.sizes[i] = kSizeClasses[i].bytes;
+}
+
+}  // namespace brimful

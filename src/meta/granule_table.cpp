@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// meta/granule_table.h.
+#include "meta/granule_table.h"
+
+#include <atomic>
+
+#include "arch/sequences.h"
+#include "os/calls.h"
+
+namespace brimful::meta {
+namespace {
+
+constexpr std::uint64_t kLeastGranules = 1024;
+
+}  // namespace
+
+constinit Header none = {0, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, 0, 0};
+
+Header& GranuleTable::none_header() { return none; }
+
+bool GranuleTable::reserve(std::uint64_t granules) {
+  for (; granules >= kLeastGranules; granules /= 2) {
+    const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
+    const std::size_t flag_bytes = round_up(granules, os::page_bytes());
+    void* memory = os::calls.map(0, entry_bytes + flag_bytes, os::Access::kNone);
+    if (memory == nullptr) continue;
+    os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + flag_bytes, "brimful granule table");
+    entries_ = static_cast<Header**>(memory);
+    flags_ = static_cast<std::uint8_t*>(memory) + entry_bytes;
+    span_ = granules;
+    return true;
+  }
+  return false;
+}
+
+bool GranuleTable::cover(GranuleId end) {
+  if (end.raw() > span_) return false;
+  std::uint64_t target = covered_ != 0 ? covered_ : os::page_bytes() / sizeof(Header*);
+  while (target < end.raw()) target *= 2;
+  if (target == covered_) return true;
+  const auto commit_to = [](std::uintptr_t base, std::size_t& done, std::size_t bytes) {
+    bytes = round_up(bytes, os::page_bytes());
+    if (bytes <= done) return true;
+    if (!os::calls.commit(base + done, bytes - done)) return false;
+    done = bytes;
+    return true;
+  };
+  if (!commit_to(reinterpret_cast<std::uintptr_t>(entries_), committed_entry_bytes_, target * sizeof(Header*)) ||
+      !commit_to(reinterpret_cast<std::uintptr_t>(flags_), committed_flag_bytes_, target)) {
+    return false;
+  }
+  for (std::uint64_t i = covered_; i < target; ++i) entries_[i] = &none;
+  covered_ = target;
+  arch::brimful_hot.table = entries_;
+  // pairs with: the program's own hand-over of any pointer beyond the old prefix (the entries filled above)
+  std::atomic_ref(arch::brimful_hot.granule_mask).store(target - 1, std::memory_order_release);
+  return true;
+}
+
+}  // namespace brimful::meta

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// The granule table: one header pointer per 64 KiB of window, and one byte of flags beside it.
+//
+// free() indexes it with (address >> 16) & mask. Windows are placed so that their granule numbers, modulo the span,
+// follow each other from 0; so the mask covers a power-of-two prefix that holds every window in use, every entry of that
+// prefix points at a header (unused ones at the "none" header), and ANY address, also a wild one, may be looked up. The
+// prefix grows by doubling: entries are filled first, then the mask is published. Unused table is PROT_NONE.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.h"
+#include "meta/header.h"
+
+namespace brimful::meta {
+
+// Where entries lead that no granule uses: free() of such an address leaves the fast path here.
+extern Header none;
+
+class GranuleTable {
+ public:
+  // The most granules a table can have: 1 TiB of windows.
+  static constexpr std::uint64_t kMaxGranules = std::uint64_t{1} << 24;
+
+  // Reserves address space for up to `granules` entries, fewer when the system refuses. false: not even the least.
+  bool reserve(std::uint64_t granules);
+
+  // Makes [0, end) usable. false when the system has no memory, or end is beyond the span; nothing changes then.
+  bool cover(GranuleId end);
+
+  // Granules the reserved table can describe: a power of two. Addresses are taken modulo it.
+  [[nodiscard]] std::uint64_t span() const { return span_; }
+  [[nodiscard]] std::uint64_t covered() const { return covered_; }
+
+  [[nodiscard]] GranuleId id_of(std::uint64_t address) const {
+    return GranuleId((address >> kGranuleShift) & (span_ - 1));
+  }
+  [[nodiscard]] Header* get(GranuleId id) const { return id.raw() < covered_ ? entries_[id.raw()] : &none_header(); }
+  // The entry that free() would look at for any address at all.
+  [[nodiscard]] Header* look_up(std::uint64_t address) const { return get(id_of(address)); }
+
+  void set(GranuleId id, Header* header) { entries_[id.raw()] = header; }
+  void set_all(GranuleId first, GranuleCount count, Header* header) {
+    for (std::uint32_t i = 0; i < count.raw(); ++i) entries_[first.raw() + i] = header;
+  }
+  void clear(GranuleId id) { entries_[id.raw()] = &none_header(); }
+
+  // Flags of a granule. Guarded by the heap lock.
+  static constexpr std::uint8_t kCommitted = 1;  // readable and writable
+  static constexpr std::uint8_t kDirty = 2;      // may hold something else than zeros
+  static constexpr std::uint8_t kUsed = 4;       // was handed out at least once
+  std::uint8_t& flags(GranuleId id) { return flags_[id.raw()]; }
+
+  static Header& none_header();
+
+ private:
+  Header** entries_ = nullptr;
+  std::uint8_t* flags_ = nullptr;
+  std::uint64_t span_ = 0;
+  std::uint64_t covered_ = 0;
+  std::size_t committed_entry_bytes_ = 0;
+  std::size_t committed_flag_bytes_ = 0;
+};
+
+}  // namespace brimful::meta

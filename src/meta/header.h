@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+//
+// Headers: what the granule table points at. They live in the metadata arena, never beside user memory, and their
+// memory is never unmapped, so a stale pointer to one reads old data, not a fault.
+//
+//   granule table             header (64 bytes)        behind a slab's header
+//   … │ ● │ ● │ … ──────────▶ start, multiplier, …     words[groups]   1 = free    written by the owner's fast paths
+//                                                      remote count, masks[groups] written by everybody else's frees
+//
+// Exact division. With size = odd · 2^k, an offset inside the slab is scaled by inverse(odd) · 2^(16−k) and rotated
+// right by 16: for offset = i · size that gives i; for any other offset (misaligned, interior, before or behind the slab,
+// a foreign address up to 2^52 away) it gives something not below the object count, because multiplication by an odd
+// number permutes the residues. So ONE comparison proves that free() got the start of an object. Source: Granlund &
+// Montgomery 1994, §9 (exact division and divisibility by the inverse).
+// Rejected: the reciprocal with a shift (Lemire) needs three comparisons for the same proof.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/layout.h"
+#include "base/units.h"
+#include "classes/size_classes.h"
+
+namespace brimful {
+
+enum class Kind : std::uint8_t {
+  kNone,       // a granule that is not in use
+  kSlab,       // objects of one class
+  kLarge,      // one block of whole granules in a window
+  kHuge,       // one block mapped on its own
+  kFree,       // first or last granule of a free run
+  kEmergency,  // bump memory for signal handlers that interrupt a slow path
+};
+
+// Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
+inline constexpr std::uint32_t kOwnerDetached = 0xFFFFFFF0U;  // full when it was let go, in no list
+inline constexpr std::uint32_t kOwnerCentral = 0xFFFFFFF1U;   // in the central index of its class
+inline constexpr std::uint32_t kOwnerShared = 0xFFFFFFF2U;    // served under the central lock, object by object
+inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;  // not a slab any more
+inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;    // between a reclaimed context and its next state
+
+struct Header {
+  std::uint64_t start;                    // address of the first byte
+  std::uint64_t multiplier;               // slabs: of the class; else 1
+  std::uint64_t count;                    // slabs: objects; else 0, so that free() leaves its fast path
+  std::atomic<std::uint32_t> owner;       // context id or kOwner…; only the owner, or a CAS from an ownerless state, changes it
+  std::uint32_t last_owner;               // who detached it; written before owner becomes kOwnerDetached
+  std::atomic<std::int32_t> countdown;    // groups still to become all free before somebody looks; lossy by design
+  Kind kind;
+  ClassId size_class;
+  std::uint16_t groups;
+};
+
+// Where a slab is linked. Guarded by the lock of that list (its owner's context lock, or the central lock).
+enum class Listed : std::uint8_t { kNowhere, kCurrent, kQueue, kInbox, kCentral };
+
+struct Slab : Header {
+  Slab* next;
+  Slab* prev;
+  std::atomic<Listed> listed;
+  std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
+  std::uint8_t unused[6];
+
+  std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
+  std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
+
+  // The remote line: how many bits are set in all masks, then a mask per group.
+  std::atomic<std::uint64_t>& remote_count() { return *remote_line(); }
+  std::atomic<std::uint64_t>& remote(unsigned group) { return remote_line()[1 + group]; }
+
+  [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }
+  [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
+
+  static constexpr std::size_t words_bytes(unsigned groups) { return round_up(groups * sizeof(std::uint64_t), 64); }
+  static constexpr std::size_t bytes_for(unsigned groups) {
+    return sizeof(Header) + 24 + words_bytes(groups) + round_up((1 + groups) * sizeof(std::uint64_t), 64);
+  }
+
+ private:
+  std::atomic<std::uint64_t>* remote_line() {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + sizeof(Slab) +
+                                                         words_bytes(groups));
+  }
+};
+
+// A free run (kFree), a large (kLarge) or a huge block (kHuge).
+struct Run : Header {
+  Run* left;   // treap links while free or huge
+  Run* right;
+  Run* next;   // list of free runs that hold dirty memory
+  Run* prev;
+  std::uint64_t bytes;      // large, huge: usable bytes from start
+  std::uint64_t stamp_ms;   // free: when its oldest dirty memory was freed
+  GranuleCount granules;
+  bool dirty;               // free: some of it may be resident
+};
+
+static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
+static_assert(offsetof(Header, multiplier) == BRIMFUL_HEADER_MULTIPLIER);
+static_assert(offsetof(Header, count) == BRIMFUL_HEADER_COUNT);
+static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER);
+static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
+static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
+static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
+static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// The argument of free(), recovered from the header its granule led to and the scaled offset that was not below the
+// count. Exact for every address below 2^51; the fast path keeps no copy of the pointer, which saves a register move.
+inline std::uint64_t recover_pointer(const Header& header, std::uint64_t scaled) {
+  const std::uint64_t product = std::rotl(scaled, BRIMFUL_DIVISION_SHIFT);
+  if (header.multiplier == 1) return header.start + product;
+  const SizeClass& c = kSizeClasses[header.size_class];
+  const std::uint64_t offset = (product >> (BRIMFUL_DIVISION_SHIFT - c.shift)) * c.odd;  // modulo 2^(48 + shift)
+  const unsigned unknown = 16 - c.shift;
+  return header.start + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset << unknown) >> unknown);
+}
+
+}  // namespace brimful

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// meta/misuse.h. Tests match the beginning of these lines: `brimful: <fault>: <call>(<pointer>`.
+#include "meta/misuse.h"
+
+#include "os/report.h"
+
+namespace brimful::meta {
+namespace {
+
+const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
+
+}  // namespace
+
+void report_double_free(const Slab& slab, std::uint64_t index) {
+  os::report_and_abort(Line() << "double free: free(" << as_pointer(slab.object(index)) << "): this "
+                              << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes
+                              << ") is already free");
+}
+
+void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, const Header* owner) {
+  Line line;
+  const auto begin = [&](const char* fault) -> Line& {
+    return line << fault << ": " << call << "(" << as_pointer(pointer) << "): ";
+  };
+  if (owner != nullptr && owner->kind == Kind::kSlab) {
+    const auto& slab = *static_cast<const Slab*>(owner);
+    const std::uint32_t bytes = slab.shape().bytes;
+    const std::uint64_t inside = (pointer - slab.start) % bytes;
+    if (inside != 0 && (pointer - slab.start) / bytes < slab.count) {
+      begin(pointer % kObjectAlignment != 0 ? "misaligned pointer" : "interior pointer");
+      if (pointer % kObjectAlignment != 0) line << "not a multiple of 16; ";
+      line << inside << " bytes into a " << bytes << "-byte object (size class " << bytes << ") that starts at "
+           << as_pointer(pointer - inside);
+      os::report_and_abort(line);
+    }
+  } else if (owner != nullptr) {
+    const auto& run = *static_cast<const Run*>(owner);
+    begin(pointer % kObjectAlignment != 0 ? "misaligned pointer" : "interior pointer");
+    if (pointer % kObjectAlignment != 0) line << "not a multiple of 16; ";
+    line << pointer - run.start << " bytes into a block of " << run.bytes << " bytes that starts at "
+         << as_pointer(run.start);
+    os::report_and_abort(line);
+  }
+  if (pointer % kObjectAlignment != 0) {
+    os::report_and_abort(begin("misaligned pointer") << "not a multiple of 16");
+  }
+  if (was_used) {
+    os::report_and_abort(begin("double free") << "its memory was already given back, or never allocated");
+  }
+  os::report_and_abort(begin("foreign pointer") << "not from this heap");
+}
+
+void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable) {
+  os::report_and_abort(Line() << "wrong size: free_sized(" << as_pointer(pointer) << ", " << std::uint64_t{claimed}
+                              << "): the object is of size class " << std::uint64_t{usable});
+}
+
+}  // namespace brimful::meta

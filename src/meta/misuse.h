@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// What bad input gets: one line that names the fault, the call, the pointer and, where known, the object; then abort(),
+// before the call returns. Nothing here allocates or locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/compiler.h"
+#include "meta/header.h"
+
+namespace brimful::meta {
+
+// Object `index` of the slab was free already.
+[[noreturn]] BRIMFUL_COLD void report_double_free(const Slab& slab, std::uint64_t index);
+
+// `pointer` is not the start of a live block. `call` is the function's name. `owner` is the slab or block whose memory
+// holds the pointer, or nullptr; `was_used`: the pointer lies in the heap, where memory was handed out at some time.
+[[noreturn]] BRIMFUL_COLD void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used,
+                                                  const Header* owner);
+
+// free_sized() or sized delete with a size of another class.
+[[noreturn]] BRIMFUL_COLD void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable);
+
+}  // namespace brimful::meta

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The operating system as the allocator sees it: one small table of memory calls, so that a test can fail the n-th
+// call of any kind and prove that nothing is lost. All calls report failure by their return value, none touches errno
+// (free() must leave it alone), none allocates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::os {
+
+enum class Access { kNone, kReadWrite };
+
+struct Calls {
+  // Maps `bytes` (a multiple of the page size) of private zero memory. With a hint the mapping lies exactly there and
+  // replaces nothing, or fails. What is not writable costs no commit charge. Returns nullptr on failure.
+  void* (*map)(std::uintptr_t hint, std::size_t bytes, Access access);
+  // Replaces [address, address + bytes), which we own, by a fresh PROT_NONE mapping: its memory is given back *and*
+  // no longer counts against the commit limit.
+  bool (*decommit)(std::uintptr_t address, std::size_t bytes);
+  // Makes a reserved range usable. false when the commit limit or the map count is reached.
+  bool (*commit)(std::uintptr_t address, std::size_t bytes);
+  // Gives the memory back at once; the range stays usable and reads as zeros (MADV_DONTNEED).
+  bool (*purge)(std::uintptr_t address, std::size_t bytes);
+  bool (*unmap)(std::uintptr_t address, std::size_t bytes);
+  // Moves the pages of [from, from + bytes) to `to`, both inside our reservation; `from` stays mapped, empty.
+  bool (*move_pages)(std::uintptr_t from, std::size_t bytes, std::uintptr_t to);
+  // Grows or shrinks a mapping, moving it when it must. nullptr on failure.
+  void* (*resize)(std::uintptr_t address, std::size_t old_bytes, std::size_t new_bytes);
+  // Names a range in /proc/PID/maps; kernels without the feature ignore it.
+  void (*name)(std::uintptr_t address, std::size_t bytes, const char* text);
+  // Monotonic time in ms, resolution a few ms, a few ns to read.
+  std::uint64_t (*now_ms)();
+};
+
+// The table in use. Only tests write it, and only while no other thread allocates.
+extern Calls calls;
+
+// The real thing, for tests that restore it.
+const Calls& linux_calls();
+
+// The system's page size in bytes (4, 16 or 64 KiB).
+std::size_t page_bytes();
+
+}  // namespace brimful::os

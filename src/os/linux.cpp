@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// os/calls.h on Linux. System calls go through syscall(2) with errno saved and restored, because free() promises
+// to leave errno alone and the libc wrappers may be interposed by whatever else is preloaded.
+#include <errno.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/calls.h"
+#include "os/errno_guard.h"
+
+namespace brimful::os {
+namespace {
+
+constexpr int kSetVma = 0x53564d41;  // PR_SET_VMA, Linux 5.17
+constexpr int kSetVmaAnonName = 0;
+
+bool succeeded(long result) { return result == 0; }
+
+// syscall(2) reports failure as -1 and a mapping is never there.
+void* mapped(long result) { return result == -1 ? nullptr : reinterpret_cast<void*>(result); }
+
+void* linux_map(std::uintptr_t hint, std::size_t bytes, Access access) {
+  const ErrnoGuard guard;
+  const int protection = access == Access::kNone ? PROT_NONE : PROT_READ | PROT_WRITE;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (hint != 0 ? MAP_FIXED_NOREPLACE : 0);
+  void* result = mapped(syscall(SYS_mmap, hint, bytes, protection, flags, -1, 0));
+  if (result != nullptr && hint != 0 && result != reinterpret_cast<void*>(hint)) {
+    syscall(SYS_munmap, result, bytes);  // kernels before 4.17 take the hint as a wish
+    return nullptr;
+  }
+  return result;
+}
+
+bool linux_decommit(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  return mapped(syscall(SYS_mmap, address, bytes, PROT_NONE, flags, -1, 0)) != nullptr;
+}
+
+bool linux_commit(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return succeeded(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
+}
+
+bool linux_purge(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return succeeded(syscall(SYS_madvise, address, bytes, MADV_DONTNEED));
+}
+
+bool linux_unmap(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return succeeded(syscall(SYS_munmap, address, bytes));
+}
+
+bool linux_move_pages(std::uintptr_t from, std::size_t bytes, std::uintptr_t to) {
+  const ErrnoGuard guard;
+  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | 4;  // 4 = MREMAP_DONTUNMAP, Linux 5.7
+  return mapped(syscall(SYS_mremap, from, bytes, bytes, kFlags, to)) != nullptr;
+}
+
+void* linux_resize(std::uintptr_t address, std::size_t old_bytes, std::size_t new_bytes) {
+  const ErrnoGuard guard;
+  return mapped(syscall(SYS_mremap, address, old_bytes, new_bytes, MREMAP_MAYMOVE, 0));
+}
+
+void linux_name(std::uintptr_t address, std::size_t bytes, const char* text) {
+  const ErrnoGuard guard;
+  syscall(SYS_prctl, kSetVma, kSetVmaAnonName, address, bytes, text);
+}
+
+std::uint64_t linux_now_ms() {
+  const ErrnoGuard guard;
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+}
+
+constexpr Calls kLinux = {linux_map,        linux_decommit, linux_commit, linux_purge, linux_unmap,
+                          linux_move_pages, linux_resize,   linux_name,   linux_now_ms};
+
+}  // namespace
+
+constinit Calls calls = kLinux;
+
+const Calls& linux_calls() { return kLinux; }
+
+std::size_t page_bytes() {
+  static constinit std::size_t bytes = 0;
+  if (bytes == 0) bytes = getauxval(AT_PAGESZ);
+  return bytes;
+}
+
+}  // namespace brimful::os

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// The page heap: windows of reserved address space, handed out in runs of 64 KiB granules.
+//
+//   window  ├─guard─┼── used ──┼─ free ─┼─ used ─┼───────── free, most of it never committed ─────────┤
+//
+// Free runs lie in one tree ordered by (length, address): the first that fits is the best fit at the lowest address
+// (the tail of a window, the longest run of all, is taken last), and neighbours that become free are joined through the
+// granule table, whose entries for the first and last granule of a free run lead to its header. Three flags per granule
+// (committed, dirty, used) say what the kernel holds there, so calloc knows zeros and purge knows what to give back.
+//
+// Memory is committed (mprotect) as runs are handed out, a step ahead while the heap grows, so a small process stays
+// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB.
+// Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
+//
+// Every member: the caller holds the heap lock. None allocates by malloc. On failure nothing has changed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/list.h"
+#include "base/treap.h"
+#include "base/units.h"
+#include "meta/arena.h"
+#include "meta/granule_table.h"
+
+namespace brimful::pages {
+
+struct PageStats {
+  std::size_t reserved_bytes;   // address space in windows
+  std::size_t committed_bytes;  // usable part of it
+  std::size_t used_bytes;       // handed out
+  std::size_t dirty_bytes;      // free, not given back yet
+};
+
+class PageHeap {
+ public:
+  constexpr PageHeap(meta::GranuleTable& table, meta::Arena& arena) : table_(table), arena_(arena) {}
+
+  // The most that one allocation takes from a window: larger ones are mapped on their own.
+  [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
+
+  // Start of `count` free granules on a multiple of `alignment` (a power of two), committed; 0 when there are none.
+  // O(log runs), system calls when it commits or needs a further window.
+  std::uint64_t allocate(GranuleCount count, std::size_t alignment);
+
+  // Takes the granules from `start` back; they may hold anything. O(log runs + count).
+  void free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms);
+
+  // Takes the `extra` granules right behind `end` if they are free: growth in place.
+  bool extend(std::uint64_t end, GranuleCount extra);
+
+  // Clears to zero what allocate() gave and was written before; clean granules are left untouched.
+  void clear(std::uint64_t start, std::size_t bytes);
+
+  // Gives back up to `budget` bytes of memory that was freed before `cutoff_ms`. Returns bytes given back.
+  std::size_t purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
+
+  // The address lies in a window, in a granule that was handed out at some time. O(windows).
+  [[nodiscard]] bool was_used(std::uint64_t address);
+
+  [[nodiscard]] PageStats stats() const { return stats_; }
+  [[nodiscard]] bool has_dirty() const { return !dirty_.empty(); }
+
+ private:
+  struct BySize {
+    static bool less(const Run& a, const Run& b) {
+      return a.granules != b.granules ? a.granules < b.granules : a.start < b.start;
+    }
+  };
+
+  struct Window {
+    std::uint64_t start;
+    std::uint64_t bytes;
+  };
+
+  static constexpr std::size_t kMaxWindows = 128;
+
+  void remember_window(std::uint64_t start, std::size_t bytes);
+  bool add_window(GranuleCount least);
+  bool place_window(std::size_t bytes);
+  Run* find(GranuleCount count, std::size_t alignment);
+  bool make_free(std::uint64_t start, GranuleCount count, bool dirty, std::uint64_t stamp_ms);
+  void attach(Run* run);
+  void detach(Run* run);
+  bool carve(Run* run, std::uint64_t start, GranuleCount count);
+  bool commit(std::uint64_t start, GranuleCount count, GranuleCount spare);
+  std::size_t purge_run(Run* run);
+  bool purge_range(std::uint64_t start, std::size_t bytes);
+
+  meta::GranuleTable& table_;
+  meta::Arena& arena_;
+  Treap<Run, BySize> free_;
+  List<Run> dirty_;
+  std::uint64_t next_image_ = 0;  // granule number where the next window goes
+  std::size_t most_bytes_ = 0;
+  Window windows_[kMaxWindows] = {};
+  std::size_t window_count_ = 0;
+  PageStats stats_ = {};
+  bool strict_overcommit_ = false;
+  bool reserve_used_up_ = false;
+};
+
+// Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the
+// heap may grow by another window.
+using ExhaustionHook = bool (*)(std::size_t bytes);
+extern ExhaustionHook exhaustion_hook;
+
+}  // namespace brimful::pages

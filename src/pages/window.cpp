@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+//
+// Windows: where the page heap's address space comes from. A window may lie anywhere whose granule numbers, modulo the
+// table's span, continue those of the windows before it, so that one mask serves free() for all of them. That leaves the
+// kernel's choice of the region (ASLR) and a start that is random within 16 MiB.
+//
+// Rejected, with a measurement in docs/design/0002: a small window with a two-level table (one load more on each free).
+#include "base/check.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "os/environment.h"
+#include "os/report.h"
+#include "pages/page_heap.h"
+
+namespace brimful::pages {
+namespace {
+
+constexpr std::size_t kDefaultReserve = std::size_t{32} << 30;
+constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
+constexpr int kPlacesToTry = 24;
+
+// Address space for one more window: all we want, or, under RLIMIT_AS, half of what is left, so that the program's own
+// mappings and our metadata find room.
+std::size_t window_bytes_wanted(std::size_t least) {
+  std::size_t wanted = config::options.reserve > 0 ? static_cast<std::size_t>(config::options.reserve) : kDefaultReserve;
+  const std::size_t left = os::address_space_left();
+  if (left != SIZE_MAX && wanted > left / 2) wanted = left / 2;
+  wanted = round_down(wanted, kLeastWindow);
+  return wanted > least ? wanted : least;
+}
+
+// Maps `bytes` at an address that is `image` modulo `modulus`, as high as the kernel's own choice lies. 0 on failure.
+std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_t modulus) {
+  void* probe = os::calls.map(0, kGranuleBytes, os::Access::kNone);
+  if (probe == nullptr) return 0;
+  const auto top = reinterpret_cast<std::uint64_t>(probe) + kGranuleBytes;
+  os::calls.unmap(reinterpret_cast<std::uintptr_t>(probe), kGranuleBytes);
+  if (top < bytes + image) return 0;
+  std::uint64_t place = round_down(top - bytes - image, modulus) + image;
+  for (int i = 0; i < kPlacesToTry && place != 0; ++i) {
+    if (os::calls.map(place, bytes, os::Access::kNone) != nullptr) return place;
+    if (place < modulus + image) break;
+    place -= modulus;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ExhaustionHook exhaustion_hook = nullptr;
+
+void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
+  windows_[window_count_++] = {start, bytes};
+  next_image_ += bytes >> kGranuleShift;
+  stats_.reserved_bytes += bytes;
+}
+
+bool PageHeap::place_window(std::size_t bytes) {
+  if (window_count_ == kMaxWindows) return false;
+  if (window_count_ != 0) {
+    const std::uint64_t start =
+        map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
+    if (start == 0) return false;
+    os::calls.name(start, bytes, "brimful heap");
+    // The first granule stays unused, so that runs of two windows never touch.
+    const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - 1);
+    if (!table_.cover(GranuleId(next_image_ + 1)) || !make_free(start + kGranuleBytes, count, false, 0)) {
+      os::calls.unmap(start, bytes);
+      return false;
+    }
+    remember_window(start, bytes);
+    return true;
+  }
+  // The first window also settles the span: as large as the address space has a place for.
+  const std::size_t limit = os::address_space_left();
+  std::uint64_t span = meta::GranuleTable::kMaxGranules;
+  while (limit != SIZE_MAX && span > 4096 && (span << kGranuleShift) > 4 * limit) span /= 2;
+  for (; (span << kGranuleShift) >= bytes && span >= 1024; span /= 4) {
+    const std::uint64_t start = map_congruent(bytes, 0, span << kGranuleShift);
+    if (start == 0) continue;
+    if (!table_.reserve(span) || table_.span() != span) {
+      os::calls.unmap(start, bytes);
+      return false;
+    }
+    os::calls.name(start, bytes, "brimful heap");
+    const bool roomy = bytes >= (std::size_t{1} << 30);
+    const auto skipped = static_cast<std::uint32_t>(1 + (roomy ? os::process_random() % 255 : 0));
+    const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - skipped);
+    if (!table_.cover(GranuleId(skipped)) || !make_free(start + GranuleCount(skipped).bytes(), count, false, 0)) {
+      return false;
+    }
+    remember_window(start, bytes);
+    most_bytes_ = bytes / 8;
+    strict_overcommit_ = os::is_overcommit_strict();
+    return true;
+  }
+  return false;
+}
+
+bool PageHeap::add_window(GranuleCount least) {
+  if (window_count_ != 0) {
+    switch (config::on_exhaustion()) {
+      case config::Exhaustion::kGrow:
+        break;
+      case config::Exhaustion::kNull:
+        return false;
+      case config::Exhaustion::kHook:
+        if (exhaustion_hook == nullptr || !exhaustion_hook(least.bytes())) return false;
+        break;
+      case config::Exhaustion::kAbort:
+        os::report_and_abort(Line() << "out of memory: the reserve of " << stats_.reserved_bytes
+                                    << " bytes is used up, a request for " << least.bytes()
+                                    << " more came, and on_exhaustion is abort");
+    }
+  }
+  const std::size_t needed = round_up(least.bytes() + 2 * kGranuleBytes, kLeastWindow);
+  for (std::size_t bytes = window_bytes_wanted(needed); bytes >= needed; bytes = round_down(bytes / 2, kLeastWindow)) {
+    if (place_window(bytes)) return true;
+  }
+  return false;
+}
+
+}  // namespace brimful::pages

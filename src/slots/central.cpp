@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// slots/central.h.
+#include "slots/central.h"
+
+#include <bit>
+
+#include "base/check.h"
+#include "slots/slab.h"
+
+namespace brimful::slots {
+
+constinit Central central[kClassCount];
+
+Slab* Central::take(std::uint32_t id) {
+  const sync::MutexLock guard(lock);
+  Slab* slab = slabs_.pop_front();
+  if (slab == nullptr) return nullptr;
+  set_listed(slab, Listed::kNowhere);
+  // pairs with: acquire of owner in free (the words as the last owner left them are read by the new one)
+  slab->owner.store(id, std::memory_order_release);
+  return slab;
+}
+
+void Central::add(Slab* slab) {
+  const sync::MutexLock guard(lock);
+  // pairs with: take() by way of the lock; readers that compare the owner only need its value
+  slab->owner.store(kOwnerCentral, std::memory_order_release);
+  set_listed(slab, Listed::kCentral);
+  slabs_.push_back(slab);
+}
+
+bool Central::tell(Slab* slab, unsigned group, std::uint64_t mask, std::uint64_t* before) {
+  {
+    const sync::MutexLock guard(lock);
+    // relaxed: only holders of this lock take a slab out of the state "central" and list
+    if (slab->owner.load(std::memory_order_relaxed) != kOwnerCentral || listed(slab) != Listed::kCentral) return false;
+    // pairs with: collect_remote() (the objects' last use)
+    *before = slab->remote(group).fetch_or(mask, std::memory_order_acq_rel);
+    if ((*before & mask) != 0 || !is_all_free(slab)) return true;
+    slabs_.remove(slab);
+    set_listed(slab, Listed::kNowhere);
+    slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: release_slab() publishes it
+  }
+  release_slab(slab);
+  return true;
+}
+
+void publish(Slab* slab) {
+  std::uint32_t expected = kOwnerDetached;
+  // pairs with: detach_full() (the words as the last owner left them)
+  if (slab->owner.compare_exchange_strong(expected, kOwnerCentral, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed)) {  // relaxed: somebody else has it
+    central[slab->size_class].add(slab);
+  }
+}
+
+// Address of an object of the shared slab, or 0. Its words are written under the lock only: no context owns it, so all
+// frees of its objects come through the remote masks.
+std::uint64_t Central::take_from_shared() {
+  for (unsigned g = 0; g < shared_->groups; ++g) {
+    // relaxed: the lock orders all writers of the words
+    std::uint64_t word = shared_->word(g).load(std::memory_order_relaxed) | collect_remote(shared_, g);
+    if (word == 0) continue;
+    const auto bit = static_cast<unsigned>(std::countr_zero(word));
+    shared_->word(g).store(word & (word - 1), std::memory_order_relaxed);  // relaxed: as above
+    return shared_->object(g * kGroupObjects + bit);
+  }
+  return 0;
+}
+
+void* Central::allocate_shared(ClassId size_class) {
+  const sync::MutexLock guard(lock);
+  for (;;) {
+    if (shared_ != nullptr) {
+      const std::uint64_t object = take_from_shared();
+      if (object != 0) return reinterpret_cast<void*>(object);
+      shared_->last_owner = kOwnerShared;
+      // pairs with: publish() (our words); a remote free that misses this state is caught by the check below
+      shared_->owner.store(kOwnerDetached, std::memory_order_seq_cst);
+      if (has_free(shared_)) {
+        std::uint32_t expected = kOwnerDetached;
+        // pairs with: publish() (who loses this race leaves the slab to the other)
+        if (shared_->owner.compare_exchange_strong(expected, kOwnerShared, std::memory_order_acq_rel)) continue;
+      }
+      shared_ = nullptr;
+    }
+    Slab* slab = slabs_.pop_front();
+    if (slab == nullptr) slab = make_slab(size_class, kOwnerShared);
+    if (slab == nullptr) return nullptr;
+    set_listed(slab, Listed::kNowhere);
+    // pairs with: take_from_shared() by way of the lock
+    slab->owner.store(kOwnerShared, std::memory_order_release);
+    shared_ = slab;
+  }
+}
+
+}  // namespace brimful::slots

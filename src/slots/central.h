@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// The central index: per class, the slabs with free objects that no context owns, and one shared slab from which
+// objects are served one by one under the class's lock. The index is where contexts meet: a context that lets go of
+// partial slabs puts them here, one that needs memory looks here before it asks for new. The shared slab serves threads
+// that own no context (exiting, or started under a filter that refuses everything) and those whose context's lock was
+// busy.
+//
+// Slab ownership and this index (the model in tests/model explores it):
+//
+//     context ──detach full──▶ Detached ──first free by its last owner: CAS──▶ context
+//        ▲                        │ a quarter freed by others: publish (CAS under the lock)
+//        └────────take────── Central ──all free──▶ Released
+#pragma once
+
+#include <cstdint>
+
+#include "base/list.h"
+#include "meta/header.h"
+#include "sync/mutex.h"
+
+namespace brimful::slots {
+
+class Central {
+ public:
+  // Takes a slab with free objects for context `id`, or nullptr.
+  Slab* take(std::uint32_t id);
+
+  // Puts a slab into the index that only the caller can reach: nobody else changes its owner.
+  void add(Slab* slab);
+
+  // Frees objects of a slab that lies in the index, and releases the slab if that was the last of them. *before gets
+  // the group's remote mask as it was. false: the slab does not lie in the index, nothing was done.
+  bool tell(Slab* slab, unsigned group, std::uint64_t mask, std::uint64_t* before);
+
+  // One object of the shared slab; nullptr when there is no memory.
+  void* allocate_shared(ClassId size_class);
+
+  sync::Mutex lock;
+
+ private:
+  std::uint64_t take_from_shared();
+
+  List<Slab> slabs_;
+  Slab* shared_ = nullptr;
+};
+
+// The index of each class.
+extern Central central[kClassCount];
+
+// Puts a detached slab into its class's index, if it is still detached. The exchange of the owner decides who may, so a
+// stale pointer to a header that has become another slab's does no harm: publishing a detached slab is always legal.
+void publish(Slab* slab);
+
+}  // namespace brimful::slots

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// The front end: objects up to 32 KiB. The hits are in arch/; this is where they go when they miss.
+#pragma once
+
+#include <cstdint>
+
+#include "meta/header.h"
+#include "slots/context.h"
+
+namespace brimful::slots {
+
+// An object of the class; nullptr when there is no memory. Refills the context's current group, or takes from a shared
+// slab. Called inside a SlowScope that is not nested, after ready().
+void* allocate(ClassId size_class);
+
+// Frees object `index` of the slab, whoever owns it. Same conditions.
+void free(Slab* slab, std::uint64_t index);
+
+// As free(), from a signal handler that interrupted a slow path: takes no lock, releases nothing.
+void free_nested(Slab* slab, std::uint64_t index);
+
+// A slab's countdown ran out: release it if it is empty, and let time pass.
+void on_countdown(Slab* slab);
+
+// Time passes: purging, idle contexts, empty current slabs. Cheap when nothing is due.
+void tick();
+
+// Gives back whatever this thread can give back without waiting: pending frees, empty slabs of its context.
+void trim();
+
+// --- between the parts of the front end -------------------------------------------------------------------------
+
+// Objects of `group` (a mask) have been freed by a context that does not own the slab: makes it known.
+void tell_owner(Slab* slab, unsigned group, std::uint64_t mask);
+
+// Frees an object of a slab that the running context does not own.
+void free_remote(Slab* slab, std::uint64_t index);
+
+// Tells every pending free of the context; `context` is the running one.
+void flush_pending(Context* context);
+
+// Puts a slab the context owns at the end of its queue. Caller holds context->lock.
+void enqueue(Context* context, Slab* slab);
+
+// Moves slabs from the inbox to their queues. Caller holds context->lock.
+void drain_inbox(Context* context);
+
+// Empties a context in which no sequence can run (its thread exits, is dead, or it is gated): slabs go to the central
+// index or back. Caller holds context->lock.
+void release_context(Context* context);
+
+// Releases one context whose thread did not survive a fork. Cheap when there is none.
+void reclaim_orphans();
+
+// Empties per-CPU contexts that have been idle for a second. At most twice a second.
+void reclaim_idle(std::uint64_t now_ms);
+
+// --- fork: every lock, in rank order ---
+void lock_all();
+void unlock_all();
+void after_fork_in_child();
+
+}  // namespace brimful::slots

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+//
+// Taking contexts apart: at thread exit, after a fork that a thread did not survive, and when a CPU's context has been
+// idle for a second, because nothing that is free may stay with somebody who does not come back for it.
+//
+// An idle CPU context may be entered by a thread at any moment, so it is first closed from outside: its id is taken away
+// (pending sequences refuse), its slots are emptied (malloc misses), its slabs are marked "moving" (free goes the
+// remote way), and then one membarrier aborts every sequence that read the old state. From there on its words change
+// only through the remote masks, as for any slab that nobody owns. Source: membarrier(2), PRIVATE_EXPEDITED_RSEQ.
+#include "os/calls.h"
+#include "os/cpus.h"
+#include "pages/heap.h"
+#include "slots/central.h"
+#include "slots/front_end.h"
+#include "slots/slab.h"
+#include "slots/thread.h"
+
+namespace brimful::slots {
+namespace {
+
+constexpr std::uint64_t kIdleMs = 1000;
+constexpr std::uint64_t kLookEveryMs = 500;
+constinit std::atomic<std::uint64_t> next_look_ms{0};
+constinit std::atomic<bool> orphans_wait{false};
+
+// Visits every slab of the context's queues and slots. Caller holds its lock.
+template <class Visit>
+void for_each_slab(Context* context, Visit visit) {
+  for (ClassQueue& queue : context->queues) {
+    if (queue.current != nullptr) visit(queue.current);
+    for (Slab* slab = queue.partial.front(); slab != nullptr; slab = slab->next) visit(slab);
+  }
+}
+
+// A slab out of its context: gives it back, shares it, or leaves it detached until somebody frees one of its objects.
+void rehome(Slab* slab) {
+  set_listed(slab, Listed::kNowhere);
+  if (is_all_free(slab)) {
+    release_slab(slab);
+  } else if (has_free(slab)) {
+    central[slab->size_class].add(slab);
+  } else {
+    slab->last_owner = kOwnerMoving;  // nobody's: its next frees are remote ones
+    // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
+    slab->owner.store(kOwnerDetached, std::memory_order_seq_cst);
+    if (has_free(slab)) publish(slab);
+  }
+}
+
+void close_slots(Context* context) {
+  for (Slot& slot : context->slots) {
+    std::atomic_ref(slot.word).store(&arch::brimful_zero_word,
+                                     std::memory_order_relaxed);  // relaxed: the barrier orders it
+  }
+}
+
+}  // namespace
+
+void release_context(Context* context) {
+  close_slots(context);
+  for (PendingEntry& entry : context->pending) {
+    const std::uint64_t mask = entry.mask;
+    if (mask == 0) continue;
+    entry.mask = 0;
+    tell_owner(reinterpret_cast<Slab*>(entry.key & ~std::uint64_t{63}), static_cast<unsigned>(entry.key & 63), mask);
+  }
+  drain_inbox(context);
+  for (ClassQueue& queue : context->queues) {
+    if (Slab* slab = queue.current) {
+      queue.current = nullptr;
+      rehome(slab);
+    }
+    while (Slab* slab = queue.partial.pop_front()) rehome(slab);
+  }
+}
+
+void reclaim_orphans() {
+  // relaxed: a hint; the context's own flag is read under the heap lock
+  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    {
+      const sync::MutexLock guard(pages::heap.lock);
+      if (!context->orphaned) continue;
+      context->orphaned = false;
+    }
+    context->lock.lock();
+    release_context(context);
+    context->lock.unlock();
+    recycle_context(context);
+    return;
+  }
+  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
+}
+
+void reclaim_idle(std::uint64_t now_ms) {
+  // relaxed: two threads may both look; the contexts' locks sort them
+  if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
+  next_look_ms.store(now_ms + kLookEveryMs, std::memory_order_relaxed);  // relaxed: as above
+  const std::uint32_t own_id = current_id();
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
+    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
+    if (!context->lock.try_lock()) continue;
+    drain_inbox(context);
+    // relaxed: the barrier orders it
+    std::atomic_ref(context->active_id).store(arch::kNoContext, std::memory_order_relaxed);
+    close_slots(context);
+    for_each_slab(context, [](Slab* slab) {
+      slab->owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the barrier orders it
+    });
+    const bool closed = os::rseq_barrier();
+    if (closed) {
+      release_context(context);
+      context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
+    } else {
+      // No such barrier (before Linux 5.10): nothing was moved yet, so everything goes back as it was.
+      for_each_slab(context, [context](Slab* slab) {
+        slab->owner.store(context->id, std::memory_order_relaxed);  // relaxed: the value was never seen as another's
+      });
+    }
+    // pairs with: sequences, which read it in their context
+    std::atomic_ref(context->active_id).store(context->id, std::memory_order_release);
+    context->lock.unlock();
+    if (!closed) return;
+  }
+}
+
+void trim() {
+  Context* context = current_context();
+  if (context == nullptr) return;
+  flush_pending(context);
+  if (!context->lock.try_lock()) return;
+  drain_inbox(context);
+  for (ClassQueue& queue : context->queues) {
+    for (Slab* slab = queue.partial.front(); slab != nullptr;) {
+      Slab* next = slab->next;
+      if (is_all_free(slab)) {
+        queue.partial.remove(slab);
+        set_listed(slab, Listed::kNowhere);
+        release_slab(slab);
+      }
+      slab = next;
+    }
+  }
+  context->lock.unlock();
+}
+
+void lock_all() {
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.lock();
+  for (Central& index : central) index.lock.lock();
+  pages::heap.lock.lock();
+}
+
+void unlock_all() {
+  pages::heap.lock.unlock();
+  for (Central& index : central) index.lock.unlock();
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.unlock();
+}
+
+void after_fork_in_child() {
+  orphan_other_threads();
+  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+  pages::heap.lock.reset();
+  for (Central& index : central) index.lock.reset();
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
+  if (is_per_cpu()) os::register_rseq_barrier();
+}
+
+}  // namespace brimful::slots

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// slots/slab.h: a slab's birth and death.
+#include "slots/slab.h"
+
+#include "base/check.h"
+#include "os/calls.h"
+#include "pages/heap.h"
+
+namespace brimful::slots {
+
+Slab* make_slab(ClassId size_class, std::uint32_t owner) {
+  const SizeClass& shape = kSizeClasses[size_class];
+  const GranuleCount granules(shape.granules);
+  pages::Heap& heap = pages::heap;
+  const sync::MutexLock guard(heap.lock);
+  auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
+  if (slab == nullptr) return nullptr;
+  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
+  if (start == 0) {
+    heap.arena.free(slab, Slab::bytes_for(shape.groups));
+    return nullptr;
+  }
+  slab->start = start;
+  slab->multiplier = shape.multiplier;
+  slab->count = std::uint64_t{shape.groups} * kGroupObjects;
+  slab->owner.store(owner, std::memory_order_relaxed);  // relaxed: no other thread has seen the slab
+  slab->last_owner = owner;
+  slab->countdown.store(shape.groups, std::memory_order_relaxed);  // relaxed: as above
+  slab->kind = Kind::kSlab;
+  slab->size_class = size_class;
+  slab->groups = shape.groups;
+  set_listed(slab, Listed::kNowhere);
+  for (unsigned g = 0; g < shape.groups; ++g) slab->words()[g] = kAllFree;
+  heap.table.set_all(heap.table.id_of(start), granules, slab);
+  return slab;
+}
+
+void release_slab(Slab* slab) {
+  BRIMFUL_ASSERT(is_all_free(slab));
+  const GranuleCount granules(slab->shape().granules);
+  pages::Heap& heap = pages::heap;
+  const std::uint64_t now_ms = os::calls.now_ms();
+  const sync::MutexLock guard(heap.lock);
+  // pairs with: nothing the program may do; a free() that races with this is a double free, and reads "released"
+  slab->owner.store(kOwnerReleased, std::memory_order_release);
+  slab->kind = Kind::kNone;
+  heap.table.set_all(heap.table.id_of(slab->start), granules, &meta::none);
+  heap.pages.free(slab->start, granules, now_ms);
+  heap.arena.free(slab, Slab::bytes_for(slab->groups));
+}
+
+}  // namespace brimful::slots

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// What a slab's words say, and making and unmaking slabs.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "meta/header.h"
+
+namespace brimful::slots {
+
+inline Listed listed(const Slab* slab) {
+  return slab->listed.load(std::memory_order_relaxed);  // relaxed: exact for holders of the list's lock
+}
+inline void set_listed(Slab* slab, Listed where) {
+  slab->listed.store(where, std::memory_order_relaxed);  // relaxed: the list's lock orders it
+}
+
+inline constexpr std::uint64_t kAllFree = ~std::uint64_t{0};
+
+// A new slab of the class, every object free, owned by `owner`, listed nowhere; nullptr when there is no memory. Takes
+// the heap lock.
+Slab* make_slab(ClassId size_class, std::uint32_t owner);
+
+// Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
+void release_slab(Slab* slab);
+
+// Bits of the group free by either account. Exact when nobody allocates from or frees to the group.
+inline std::uint64_t free_bits(Slab* slab, unsigned group) {
+  // relaxed: a snapshot; who acts on it holds the lock that makes it exact, or only decides what to look at
+  return slab->word(group).load(std::memory_order_relaxed) | slab->remote(group).load(std::memory_order_relaxed);
+}
+
+inline bool is_all_free(Slab* slab) {
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    if (free_bits(slab, g) != kAllFree) return false;
+  }
+  return true;
+}
+
+inline bool has_free(Slab* slab) {
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    if (free_bits(slab, g) != 0) return true;
+  }
+  return false;
+}
+
+inline unsigned free_objects(Slab* slab) {
+  unsigned count = 0;
+  for (unsigned g = 0; g < slab->groups; ++g) count += static_cast<unsigned>(std::popcount(free_bits(slab, g)));
+  return count;
+}
+
+// How many groups are not all free: the events still to come before the slab is empty. At least 1.
+inline std::int32_t busy_groups(Slab* slab) {
+  std::int32_t count = 0;
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    // relaxed: an estimate that only times a later look
+    if (slab->word(g).load(std::memory_order_relaxed) != kAllFree) ++count;
+  }
+  return count > 0 ? count : 1;
+}
+
+// Takes the bits that other contexts freed in the group. The caller must give them a place: the word, or back.
+inline std::uint64_t collect_remote(Slab* slab, unsigned group) {
+  // relaxed: an empty mask needs no order; a full one is taken by the exchange below
+  if (slab->remote(group).load(std::memory_order_relaxed) == 0) return 0;
+  // pairs with: tell_owner() (what the freeing threads did with the objects before)
+  const std::uint64_t mask = slab->remote(group).exchange(0, std::memory_order_acquire);
+  slab->remote_count().fetch_sub(static_cast<unsigned>(std::popcount(mask)),
+                                 std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
+  return mask;
+}
+
+// Returns bits taken by collect_remote() that found no place. Always legal.
+inline void return_remote(Slab* slab, unsigned group, std::uint64_t mask) {
+  slab->remote_count().fetch_add(static_cast<unsigned>(std::popcount(mask)),
+                                 std::memory_order_relaxed);  // relaxed: as above
+  // pairs with: collect_remote() (the objects' last use)
+  slab->remote(group).fetch_or(mask, std::memory_order_release);
+}
+
+}  // namespace brimful::slots

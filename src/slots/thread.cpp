@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+//
+// Start-up and attachment (slots/thread.h), and the globals the fast paths read.
+//
+// Before start-up the globals lead to static dummies: a block whose tables are all zero and whose entry 0 is the empty
+// context, and a granule table of one entry. The first call of the process therefore misses, and starts the allocator
+// under the heap lock. Nothing in here may allocate, and little may be assumed: the caller can be the dynamic linker.
+#include "slots/thread.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "base/check.h"
+#include "config/build.h"
+#include "config/options.h"
+#include "meta/block.h"
+#include "os/calls.h"
+#include "os/cpus.h"
+#include "os/report.h"
+#include "pages/heap.h"
+#include "slots/front_end.h"
+
+namespace brimful {
+namespace arch {
+extern "C" {
+constinit std::uint64_t brimful_zero_word = 0;
+}
+}  // namespace arch
+
+namespace slots {
+namespace {
+
+struct EmptyContext : Context {
+  constexpr EmptyContext() : Context{} {
+    for (Slot& slot : slots) slot.word = &arch::brimful_zero_word;
+    active_id = id = arch::kNoContext;
+  }
+};
+constinit EmptyContext empty_context;
+
+constinit Block first_block = {{}, {}, {}, {&empty_context}};
+
+constinit Header* const kFirstTable[1] = {&meta::none};
+
+constinit std::uint32_t no_context_id = arch::kNoContext;
+constinit std::uint64_t no_rseq_cs = 0;
+
+// How the process runs; written once, by start().
+struct Mode {
+  bool per_cpu;
+  bool uses_mm_cid;
+  std::uint32_t cpu_contexts;  // ids below are CPUs', from here on threads'
+};
+constinit Mode mode = {};
+constinit std::atomic<bool> started{false};
+
+// Contexts. Guarded by the heap lock.
+constinit Block* block = nullptr;
+constinit std::size_t block_committed = 0;
+constinit std::uint32_t block_contexts = 0;  // entries that are filled
+constinit std::uint32_t next_thread_id = 0;
+constinit Context* free_thread_contexts = nullptr;
+constinit std::atomic<Context*> every_context{nullptr};
+
+constinit pthread_key_t exit_key = 0;
+constinit bool has_exit_key = false;
+
+constexpr std::uint32_t kUnknownCpus = 4096;  // where /sys can't be read
+
+// Makes the block's table hold ids below `count`. Caller holds the heap lock.
+bool cover_contexts(std::uint32_t count) {
+  if (count > kMaxContexts) return false;
+  if (count <= block_contexts) return true;
+  const std::size_t bytes = round_up(Block::bytes_for(count), os::page_bytes());
+  if (bytes > block_committed) {
+    const auto base = reinterpret_cast<std::uintptr_t>(block);
+    if (!os::calls.commit(base + block_committed, bytes - block_committed)) return false;
+    block_committed = bytes;
+  }
+  for (std::uint32_t i = block_contexts; i < count; ++i) {
+    block->contexts[1 + i].store(&empty_context, std::memory_order_relaxed);  // relaxed: no id leads here yet
+  }
+  block_contexts = count;
+  return true;
+}
+
+bool make_block() {
+  const std::size_t bytes = round_up(Block::bytes_for(kMaxContexts), os::page_bytes());
+  void* memory = os::calls.map(0, bytes, os::Access::kNone);
+  if (memory == nullptr) return false;
+  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), bytes, "brimful contexts");
+  block = static_cast<Block*>(memory);
+  if (!cover_contexts(mode.cpu_contexts)) {
+    os::calls.unmap(reinterpret_cast<std::uintptr_t>(memory), bytes);
+    block = nullptr;
+    block_committed = 0;
+    return false;
+  }
+  fill_class_tables(*block);
+  block->contexts[0].store(&empty_context, std::memory_order_relaxed);  // relaxed: published with the block
+  return true;
+}
+
+void choose_mode() {
+  const char* reason = "";
+  const std::uint32_t cpus = os::possible_cpus();
+  mode.cpu_contexts = cpus != 0 ? cpus : kUnknownCpus;
+  const os::RseqArea area = os::rseq_area();
+  mode.uses_mm_cid = area.mm_cid != nullptr;
+  if (config::front_end() == config::FrontEnd::kThread) {
+    reason = "front_end:thread";
+  } else if (!arch::kRestartable) {
+    reason = "this build has no restartable sequences";
+  } else if (area.cpu_id == nullptr) {
+    reason = "the kernel offers this process no restartable sequences (rseq)";
+  } else if (mode.cpu_contexts > kMaxContexts / 2) {
+    reason = "too many CPUs";
+  } else {
+    mode.per_cpu = true;
+    os::register_rseq_barrier();
+  }
+  if (config::options.verbose == 0) return;
+  Line line;
+  line << config::kVersion << " front end ";
+  if (mode.per_cpu) {
+    const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
+    line << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
+         << (own ? "our own rseq area" : "the C library's rseq area") << "), " << mode.cpu_contexts << " contexts at most";
+  } else {
+    line << "thread (" << reason << ")";
+  }
+  line << ", tier " << (config::is_hardened() ? "hardened" : "default");
+  os::report(line);
+}
+
+// A thread's last word: its context's slabs become everybody's.
+void on_thread_exit(void* value) {
+  const SlowScope scope;
+  auto* context = static_cast<Context*>(value);
+  ThreadState& state = thread_state;
+  state.gone = true;
+  if (state.own_context != context) return;
+  context->lock.lock();
+  release_context(context);
+  context->lock.unlock();
+  arch::brimful_thread.context_id = &no_context_id;
+  state.own_context = nullptr;
+  recycle_context(context);
+}
+
+bool start() {
+  const sync::MutexLock guard(pages::heap.lock);
+  if (started.load(std::memory_order_relaxed)) return true;  // relaxed: the lock orders it
+  if (block == nullptr) {
+    config::load();
+    choose_mode();
+    next_thread_id = mode.cpu_contexts;
+    if (!make_block()) return false;
+    has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
+  }
+  // pairs with: the fast paths' plain load, which sees either block whole (filled above)
+  std::atomic_ref(arch::brimful_hot.block).store(block, std::memory_order_release);
+  started.store(true, std::memory_order_release);  // pairs with: ready() (all of the above)
+  return true;
+}
+
+// Caller holds the heap lock. nullptr when there is no memory.
+Context* make_context(std::uint32_t id) {
+  if (!cover_contexts(id + 1)) return nullptr;
+  auto* context = static_cast<Context*>(pages::heap.arena.allocate(sizeof(Context)));
+  if (context == nullptr) return nullptr;
+  for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
+  context->id = context->active_id = id;
+  context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
+  every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
+  block->contexts[1 + id].store(context, std::memory_order_release);  // pairs with: context_of() (as above)
+  return context;
+}
+
+Context* take_thread_context() {
+  const sync::MutexLock guard(pages::heap.lock);
+  Context* context = free_thread_contexts;
+  if (context != nullptr) {
+    free_thread_contexts = context->next_free;
+  } else {
+    context = make_context(next_thread_id);
+    if (context == nullptr) return nullptr;
+    ++next_thread_id;
+  }
+  context->taken = true;
+  return context;
+}
+
+void attach() {
+  ThreadState& state = thread_state;
+  const os::RseqArea area = os::rseq_area();
+  arch::ThreadArea thread = {};
+  thread.rseq_cs = area.rseq_cs != nullptr ? area.rseq_cs : &state.own_cs;
+  if (mode.per_cpu && area.cpu_id != nullptr) {
+    thread.context_id = mode.uses_mm_cid ? area.mm_cid : area.cpu_id;
+  } else {
+    Context* context = take_thread_context();
+    if (context == nullptr) return;  // stays at the dummies; tries again at its next slow path
+    state.own_context = context;
+    state.own_id = context->id;
+    thread.context_id = &state.own_id;
+    if (has_exit_key) pthread_setspecific(exit_key, context);
+  }
+  // The cs pointer first: a signal handler in between still finds no context, and goes the slow way.
+  arch::brimful_thread.rseq_cs = thread.rseq_cs;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a signal handler on this thread (the cs pointer)
+  arch::brimful_thread.context_id = thread.context_id;
+  state.attached = true;
+}
+
+}  // namespace
+
+BRIMFUL_TLS ThreadState thread_state = {};
+
+bool ready() {
+  // pairs with: start() (options, mode and block)
+  if (BRIMFUL_UNLIKELY(!started.load(std::memory_order_acquire)) && !start()) return false;
+  if (BRIMFUL_UNLIKELY(!thread_state.attached) && !thread_state.gone) attach();
+  return true;
+}
+
+Context* context_of(std::uint32_t id) {
+  if (id >= kMaxContexts) return nullptr;
+  Context* context = block->contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
+  return context != &empty_context ? context : nullptr;
+}
+
+Context* current_context() {
+  const std::uint32_t id = current_id();
+  if (id == arch::kNoContext) return nullptr;
+  Context* context = context_of(id);
+  if (BRIMFUL_LIKELY(context != nullptr)) return context;
+  const sync::MutexLock guard(pages::heap.lock);
+  context = context_of(id);
+  return context != nullptr ? context : make_context(id);
+}
+
+Context* all_contexts() { return every_context.load(std::memory_order_acquire); }  // pairs with: make_context()
+
+bool is_per_cpu() { return mode.per_cpu; }
+
+void recycle_context(Context* context) {
+  const sync::MutexLock guard(pages::heap.lock);
+  context->taken = false;
+  context->orphaned = false;
+  context->next_free = free_thread_contexts;
+  free_thread_contexts = context;
+}
+
+void orphan_other_threads() {
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) {
+    if (c->taken && c != thread_state.own_context) c->orphaned = true;
+  }
+}
+
+}  // namespace slots
+
+namespace arch {
+extern "C" {
+constinit brimful_hot_globals brimful_hot = {&slots::first_block, slots::kFirstTable, 0};
+BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
+}
+}  // namespace arch
+}  // namespace brimful

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+//
+// Threads and contexts: how a thread finds the context it runs in.
+//
+// Every thread starts at the dummies (arch/sequences.h), so its first call goes the slow way and is attached here: to the
+// CPU's contexts when the process runs per-CPU and the kernel keeps this thread's rseq area, else to a context of its own.
+// Per-CPU threads leave nothing behind when they exit; a thread context is emptied by a pthread key's destructor.
+// A thread that allocates after that (later destructors) stays at the dummies and is served by the shared slabs.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/sequences.h"
+#include "base/compiler.h"
+#include "slots/context.h"
+
+namespace brimful::slots {
+
+struct ThreadState {
+  std::uint32_t own_id;     // target of the id pointer in thread mode
+  std::uint64_t own_cs;     // target of the cs pointer where there is no rseq area
+  std::uint32_t depth;      // slow-path scopes this thread is in: above 1, a signal handler interrupted one
+  bool attached;
+  bool gone;                // the exit hook ran
+  Context* own_context;
+};
+extern BRIMFUL_TLS_DECL ThreadState thread_state;
+
+// Marks a slow path. A signal handler that lands inside one and allocates is `nested`: it must take no lock.
+class SlowScope {
+ public:
+  SlowScope() { ++thread_state.depth; }
+  ~SlowScope() { --thread_state.depth; }
+  SlowScope(const SlowScope&) = delete;
+  SlowScope& operator=(const SlowScope&) = delete;
+  [[nodiscard]] bool nested() const { return thread_state.depth > 1; }
+};
+
+// Starts the allocator if need be and attaches the calling thread if need be. false: no memory for the first tables.
+bool ready();
+
+// The context this thread runs in at this moment, made if need be. nullptr: none (or no memory for it).
+Context* current_context();
+
+// The context of an id, or nullptr.
+Context* context_of(std::uint32_t id);
+
+// Head of the list of every context.
+Context* all_contexts();
+
+// true: threads share the contexts of CPUs.
+bool is_per_cpu();
+
+inline std::uint32_t current_id() {
+  return std::atomic_ref(*const_cast<std::uint32_t*>(arch::brimful_thread.context_id))
+      .load(std::memory_order_relaxed);  // relaxed: a hint; sequences verify it
+}
+
+// Returns a thread context to the pool; it must be empty. Takes the heap lock.
+void recycle_context(Context* context);
+
+// In the child of a fork: contexts of threads that are not there any more are marked for reclaim().
+void orphan_other_threads();
+
+}  // namespace brimful::slots

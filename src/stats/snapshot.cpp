@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// stats/snapshot.h.
+#include "stats/snapshot.h"
+
+#include "pages/heap.h"
+#include "slots/slab.h"
+
+namespace brimful::stats {
+
+void take_snapshot(Snapshot& into) {
+  into = Snapshot();
+  pages::Heap& heap = pages::heap;
+  const sync::MutexLock guard(heap.lock);
+  for (std::uint64_t i = 0; i < heap.table.covered(); ++i) {
+    Header* header = heap.table.get(GranuleId(i));
+    // Blocks over several granules count once, at their first.
+    if (header->kind == Kind::kNone || heap.table.id_of(header->start) != GranuleId(i)) continue;
+    if (header->kind == Kind::kSlab) {
+      auto* slab = static_cast<Slab*>(header);
+      const unsigned free = slots::free_objects(slab);
+      ClassUse& use = into.classes[slab->size_class];
+      ++use.slabs;
+      use.free += free;
+      use.live += slab->count - free;
+      into.live_bytes += (slab->count - free) * slab->shape().bytes;
+      into.slab_free_bytes += std::uint64_t{free} * slab->shape().bytes;
+    } else if (header->kind == Kind::kLarge) {
+      ++into.large_blocks;
+      into.large_bytes += static_cast<Run*>(header)->bytes;
+    }
+  }
+  into.huge_blocks = heap.huge.count();
+  into.huge_bytes = heap.huge.used_bytes();
+  into.live_bytes += into.large_bytes + into.huge_bytes;
+  const pages::PageStats pages = heap.pages.stats();
+  into.dirty_bytes = pages.dirty_bytes;
+  into.reserved_bytes = pages.reserved_bytes;
+  into.committed_bytes = pages.committed_bytes;
+  into.metadata_bytes = heap.arena.mapped_bytes();
+}
+
+}  // namespace brimful::stats
