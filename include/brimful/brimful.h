@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 /* At least `bytes` bytes, aligned to 16. 0 bytes give a block of their own. */
 void* brimful_malloc(size_t bytes) __attribute__((malloc, alloc_size(1)));
 
@@ -55,6 +57,8 @@ const char* brimful_version(void);
  * nonzero lets the heap reserve more, zero makes the request fail. It runs under the heap's lock: it must not allocate.
  * NULL removes it. */
 void brimful_set_exhaustion_hook(int (*hook)(size_t bytes));
+
+#pragma GCC visibility pop
 
 #if defined(__cplusplus)
 }

@@ -32,6 +32,7 @@ int saturated(std::size_t value) { return value > INT_MAX ? INT_MAX : static_cas
 
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 // arena: bytes that blocks in windows can use now; ordblks: free objects and runs; hblks, hblkhd: blocks mapped on their
@@ -130,3 +131,5 @@ struct mallinfo mallinfo() noexcept { return __libc_mallinfo(); }
 int __libc_mallopt(int parameter, int value) { return mallopt(parameter, value); }
 
 }  // extern "C"
+
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 #include "brimful/brimful.h"
 #include "os/calls.h"
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 void* calloc(std::size_t count, std::size_t bytes) noexcept { return brimful_calloc(count, bytes); }
@@ -49,3 +50,5 @@ void* __libc_valloc(std::size_t bytes) { return valloc(bytes); }
 void* __libc_pvalloc(std::size_t bytes) { return pvalloc(bytes); }
 
 }  // extern "C"
+
+#pragma GCC visibility pop

@@ -20,18 +20,16 @@ struct Text {
   [[nodiscard]] bool equals(const char* other) const {
     return strlen(other) == size && memcmp(data, other, size) == 0;
   }
-  // The part before the first `mark` (all of it without one); *rest gets what follows the mark.
-  Text cut(char mark, Text* rest) const {
-    const auto* found = static_cast<const char*>(size == 0 ? nullptr : memchr(data, mark, size));
-    if (found == nullptr) {
-      *rest = {data + size, 0};
-      return *this;
-    }
-    const auto before = static_cast<std::size_t>(found - data);
-    *rest = {found + 1, size - before - 1};
-    return {data, before};
-  }
 };
+
+// The part of `text` before the first `mark` (all of it without one); *rest gets what follows the mark.
+Text cut(Text text, char mark, Text* rest) {
+  const auto* found = static_cast<const char*>(text.size == 0 ? nullptr : memchr(text.data, mark, text.size));
+  const std::size_t before = found == nullptr ? text.size : static_cast<std::size_t>(found - text.data);
+  const std::size_t behind = found == nullptr ? text.size : before + 1;
+  *rest = {text.data + behind, text.size - behind};
+  return {text.data, before};
+}
 
 // Edits (insert, delete, replace) between two words of fewer than 32 letters: Levenshtein 1966, one row.
 std::size_t edit_distance(Text a, const char* b) {
@@ -65,7 +63,7 @@ const char* nearest_name(Text key) {
 std::int64_t choice(const char* words, Text value) {
   Text rest = {words, strlen(words)};
   for (std::int64_t number = 0; rest.size > 0; ++number) {
-    const Text word = rest.cut('|', &rest);
+    const Text word = cut(rest, '|', &rest);
     if (word.size == value.size && memcmp(word.data, value.data, word.size) == 0) return number;
   }
   return -1;
@@ -147,10 +145,10 @@ Options initial_options() {
 void apply(const char* text, Options& into, void (*warn)(const char* line)) {
   Text rest = {text, strlen(text)};
   while (rest.size > 0) {
-    const Text entry = rest.cut(',', &rest);
+    const Text entry = cut(rest, ',', &rest);
     if (entry.size == 0) continue;
     Text value = {};
-    const Text key = entry.cut(':', &value);
+    const Text key = cut(entry, ':', &value);
     apply_one(key, value, into, warn);
   }
 }
