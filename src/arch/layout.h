@@ -12,7 +12,14 @@
 #define BRIMFUL_HEADER_OWNER 24
 #define BRIMFUL_HEADER_COUNTDOWN 32
 #define BRIMFUL_HEADER_CLASS 37
+#define BRIMFUL_HEADER_GROUPS 38
 #define BRIMFUL_HEADER_WORDS 64
+
+/* struct brimful_hot_globals. */
+#define BRIMFUL_HOT_TABLE 8
+#define BRIMFUL_HOT_MASK 16
+#define BRIMFUL_HOT_SMALL_END 24
+#define BRIMFUL_HOT_MEDIUM_END 32
 
 /* The fraction bits of the exact-division product: see meta/header.h. */
 #define BRIMFUL_DIVISION_SHIFT 16
@@ -30,3 +37,9 @@
 #define BRIMFUL_CLASSES 72
 #define BRIMFUL_CONTEXT_PENDING 1152
 #define BRIMFUL_CONTEXT_ACTIVE_ID 1408
+#define BRIMFUL_CONTEXT_LOCK 1416
+#define BRIMFUL_CONTEXT_QUEUES 1472
+
+/* struct ClassQueue: 32 bytes. */
+#define BRIMFUL_QUEUE_CURRENT 0
+#define BRIMFUL_QUEUE_SCAN 24

@@ -32,6 +32,9 @@ namespace arch {
 // true when sequences are restartable, so that contexts may be shared by the threads of a CPU.
 extern const bool kRestartable;
 
+// true when this CPU has the instructions of malloc's fast path.
+bool has_fast_allocate();
+
 // Reached by the fast paths through the thread pointer. Both start at dummies, so that a thread's first call goes
 // the slow way without a test for it.
 struct ThreadArea {
@@ -64,7 +67,14 @@ struct alignas(64) brimful_hot_globals {
   const Block* block;
   Header* const* table;
   std::uint64_t granule_mask;
+  // malloc's fast path serves requests below these; 0 before start-up, and for good where has_fast_allocate() is false.
+  std::uint64_t small_end;
+  std::uint64_t medium_end;
 };
+static_assert(offsetof(brimful_hot_globals, table) == BRIMFUL_HOT_TABLE);
+static_assert(offsetof(brimful_hot_globals, granule_mask) == BRIMFUL_HOT_MASK);
+static_assert(offsetof(brimful_hot_globals, small_end) == BRIMFUL_HOT_SMALL_END);
+static_assert(offsetof(brimful_hot_globals, medium_end) == BRIMFUL_HOT_MEDIUM_END);
 BRIMFUL_HIDDEN extern brimful_hot_globals brimful_hot;
 BRIMFUL_HIDDEN extern BRIMFUL_TLS_DECL ThreadArea brimful_thread;
 

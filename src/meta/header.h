@@ -104,6 +104,7 @@ static_assert(offsetof(Header, count) == BRIMFUL_HEADER_COUNT);
 static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER);
 static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
 static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
+static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
 

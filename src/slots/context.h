@@ -47,7 +47,7 @@ inline constexpr std::size_t kPendingEntries = 16;
 inline constexpr std::uint32_t kMaxContextId = kOwnerDetached;  // ids are below, special owners from here on
 
 // Groups that become all free in a current slab until somebody looks whether time has passed.
-inline constexpr std::int32_t kHeartbeat = 64;
+inline constexpr std::int32_t kHeartbeat = 4096;
 
 struct alignas(64) Context {
   Slot slots[kClassCount];
@@ -63,11 +63,14 @@ struct alignas(64) Context {
   Context* next_all;                     // every context there is; constant
   bool taken;                            // a thread context that a thread holds; heap lock
   bool orphaned;                         // its thread did not survive a fork; heap lock
-  ClassQueue queues[kClassCount];
+  alignas(64) ClassQueue queues[kClassCount];
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
 static_assert(offsetof(Context, pending) == BRIMFUL_CONTEXT_PENDING);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
+static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && sizeof(sync::Mutex) == 4);
+static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);
+static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT && offsetof(ClassQueue, scan) == BRIMFUL_QUEUE_SCAN);
 
 }  // namespace brimful

@@ -110,6 +110,8 @@ void reclaim_idle(std::uint64_t now_ms) {
     });
     const bool closed = os::rseq_barrier();
     if (closed) {
+      // A malloc that advanced to its next group just before the barrier has filled its slot again: release_context()
+      // empties the slots once more, and nothing can fill them now.
       release_context(context);
       context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
     } else {

@@ -161,6 +161,11 @@ bool start() {
   }
   // pairs with: the fast paths' plain load, which sees either block whole (filled above)
   std::atomic_ref(arch::brimful_hot.block).store(block, std::memory_order_release);
+  if (arch::has_fast_allocate()) {
+    // relaxed: a thread that still reads 0 goes the slow way
+    std::atomic_ref(arch::brimful_hot.medium_end).store(kMaxClassBytes + 1, std::memory_order_relaxed);
+    std::atomic_ref(arch::brimful_hot.small_end).store(BRIMFUL_SMALL_MAX + 1, std::memory_order_relaxed);  // relaxed: as above
+  }
   started.store(true, std::memory_order_release);  // pairs with: ready() (all of the above)
   return true;
 }
@@ -263,7 +268,7 @@ void orphan_other_threads() {
 
 namespace arch {
 extern "C" {
-constinit brimful_hot_globals brimful_hot = {&slots::first_block, slots::kFirstTable, 0};
+constinit brimful_hot_globals brimful_hot = {&slots::first_block, slots::kFirstTable, 0, 0, 0};
 BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
 }
 }  // namespace arch

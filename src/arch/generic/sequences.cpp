@@ -62,11 +62,14 @@ Header* header_of(std::uint64_t address) {
 
 const bool kRestartable = false;
 
+bool has_fast_allocate() { return true; }
+
 extern "C" {
 
 void* brimful_malloc(std::size_t bytes) {
   const Block& tables = block();
-  if (bytes > BRIMFUL_MEDIUM_MAX) return brimful_malloc_slow(bytes);
+  // relaxed: 0 until the block above was published
+  if (bytes >= std::atomic_ref(brimful_hot.medium_end).load(std::memory_order_relaxed)) return brimful_malloc_slow(bytes);
   const std::size_t step = (bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT;
   void* object = take(bytes <= BRIMFUL_SMALL_MAX ? tables.small[bytes] : tables.medium[step]);
   return object != nullptr ? object : brimful_malloc_slow(bytes);
