@@ -98,7 +98,7 @@ Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
 
 void* allocate_large(std::size_t bytes, std::size_t alignment) {
   if (bytes > kMostBytes || alignment > kMostBytes) return nullptr;
-  const std::size_t usable = round_up(bytes, os::page_bytes());
+  const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
   const std::uint64_t now_ms = os::calls.now_ms();
   pages::tick(now_ms);
   pages::Heap& heap = pages::heap;

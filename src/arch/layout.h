@@ -14,6 +14,8 @@
 #define BRIMFUL_HEADER_CLASS 37
 #define BRIMFUL_HEADER_GROUPS 38
 #define BRIMFUL_HEADER_WORDS 64
+#define BRIMFUL_OFFERED_BEHIND 512
+#define BRIMFUL_HEADER_OFFERED 576
 
 /* struct brimful_hot_globals. */
 #define BRIMFUL_HOT_TABLE 8
@@ -38,7 +40,11 @@
 #define BRIMFUL_CONTEXT_PENDING 1152
 #define BRIMFUL_CONTEXT_ACTIVE_ID 1408
 #define BRIMFUL_CONTEXT_LOCK 1416
+#define BRIMFUL_CONTEXT_HEARTBEAT 1420
 #define BRIMFUL_CONTEXT_QUEUES 1472
+
+/* A used-up group of which at least this many objects were freed since is offered again before the next group. */
+#define BRIMFUL_REUSE_OBJECTS 16
 
 /* struct ClassQueue: 32 bytes. */
 #define BRIMFUL_QUEUE_CURRENT 0

@@ -108,8 +108,11 @@ BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
 BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
 // *word |= mask.
 BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
-// slot = {word, base}, through the state "empty": three stores, each prefix legal.
+// Offers a group: moves what is free by its word to its offered word and lets the slot lead there, through the state
+// "empty". Five stores, each prefix of them legal: an object is free if either word says so.
 BRIMFUL_HIDDEN Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base);
+// The slot leads to no group.
+BRIMFUL_HIDDEN Outcome brimful_seq_empty(Context* context, void* slot);
 // If entry->key == key: entry->mask |= bit; the answer's value is the new mask. kRefused: another key.
 BRIMFUL_HIDDEN Answer brimful_seq_pending_add(Context* context, void* entry, std::uint64_t key, std::uint64_t bit);
 // Takes the entry's mask (value) and leaves it empty, if its key is `key`. kRefused: another key.

@@ -4,8 +4,14 @@
 // memory is never unmapped, so a stale pointer to one reads old data, not a fault.
 //
 //   granule table             header (64 bytes)        behind a slab's header
-//   … │ ● │ ● │ … ──────────▶ start, multiplier, …     words[groups]   1 = free    written by the owner's fast paths
-//                                                      remote count, masks[groups] written by everybody else's frees
+//   … │ ● │ ● │ … ──────────▶ start, multiplier, …     words[groups]    1 = freed here      written by the owner's free
+//                                                      offered[groups]  1 = malloc may take  written by its malloc
+//                                                      remote count, masks[groups]           written by others' frees
+//
+// An object is free if any of the three bits says so, and at most one does. malloc takes from the offered word of the
+// current group and free sets bits in the group's other word, so that neither waits for the other's store: on this one
+// chain through memory a pair took 12 cycles (docs/design/0003). free() reads both words, so a double free is seen
+// whichever holds the first one. When the offered word is used up, what was freed meanwhile is offered.
 //
 // Exact division. With size = odd · 2^k, an offset inside the slab is scaled by inverse(odd) · 2^(16−k) and rotated
 // right by 16: for offset = i · size that gives i; for any other offset (misaligned, interior, before or behind the slab,
@@ -66,6 +72,9 @@ struct Slab : Header {
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
+  std::atomic_ref<std::uint64_t> offered(unsigned group) {
+    return std::atomic_ref(words()[group + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)]);
+  }
 
   // The remote line: how many bits are set in all masks, then a mask per group.
   std::atomic<std::uint64_t>& remote_count() { return *remote_line(); }
@@ -74,15 +83,24 @@ struct Slab : Header {
   [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }
   [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
 
-  static constexpr std::size_t words_bytes(unsigned groups) { return round_up(groups * sizeof(std::uint64_t), 64); }
   static constexpr std::size_t bytes_for(unsigned groups) {
-    return sizeof(Header) + 24 + words_bytes(groups) + round_up((1 + groups) * sizeof(std::uint64_t), 64);
+    const std::size_t words = BRIMFUL_HEADER_OFFERED + words_bytes(groups);
+    const std::size_t remote = remote_offset(groups) + remote_bytes(groups);
+    return words > remote ? words : remote;
   }
 
  private:
+  static constexpr std::size_t words_bytes(unsigned groups) { return round_up(groups * sizeof(std::uint64_t), 64); }
+  static constexpr std::size_t remote_bytes(unsigned groups) {
+    return round_up((1 + groups) * sizeof(std::uint64_t), 64);
+  }
+  // The remote line, on cache lines of its own: between the words and the offered words where it fits, else behind.
+  static constexpr std::size_t remote_offset(unsigned groups) {
+    const bool fits = words_bytes(groups) + remote_bytes(groups) <= BRIMFUL_OFFERED_BEHIND;
+    return fits ? BRIMFUL_HEADER_WORDS + words_bytes(groups) : BRIMFUL_HEADER_OFFERED + words_bytes(groups);
+  }
   std::atomic<std::uint64_t>* remote_line() {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + sizeof(Slab) +
-                                                         words_bytes(groups));
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + remote_offset(groups));
   }
 };
 

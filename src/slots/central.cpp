@@ -59,11 +59,12 @@ void publish(Slab* slab) {
 // frees of its objects come through the remote masks.
 std::uint64_t Central::take_from_shared() {
   for (unsigned g = 0; g < shared_->groups; ++g) {
-    // relaxed: the lock orders all writers of the words
-    std::uint64_t word = shared_->word(g).load(std::memory_order_relaxed) | collect_remote(shared_, g);
-    if (word == 0) continue;
-    const auto bit = static_cast<unsigned>(std::countr_zero(word));
-    shared_->word(g).store(word & (word - 1), std::memory_order_relaxed);  // relaxed: as above
+    const std::uint64_t free = owner_bits(shared_, g) | collect_remote(shared_, g);
+    if (free == 0) continue;
+    const auto bit = static_cast<unsigned>(std::countr_zero(free));
+    // relaxed: the lock orders all writers of a shared slab's words
+    shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
+    shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above
     return shared_->object(g * kGroupObjects + bit);
   }
   return 0;

@@ -46,8 +46,8 @@ struct ClassQueue {
 inline constexpr std::size_t kPendingEntries = 16;
 inline constexpr std::uint32_t kMaxContextId = kOwnerDetached;  // ids are below, special owners from here on
 
-// Groups that become all free in a current slab until somebody looks whether time has passed.
-inline constexpr std::int32_t kHeartbeat = 4096;
+// Groups taken (up to 64 mallocs each) or emptied in a current slab until somebody looks whether time has passed.
+inline constexpr std::int32_t kHeartbeat = 64;
 
 struct alignas(64) Context {
   Slot slots[kClassCount];
@@ -56,6 +56,7 @@ struct alignas(64) Context {
   std::uint32_t id;         // constant
 
   sync::Mutex lock;
+  std::int32_t heartbeat;  // groups that malloc may still take without a look at the clock; lossy by design
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim
   std::uint64_t swept_ms;                // last look for idle current slabs
@@ -70,6 +71,7 @@ static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
 static_assert(offsetof(Context, pending) == BRIMFUL_CONTEXT_PENDING);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
 static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && sizeof(sync::Mutex) == 4);
+static_assert(offsetof(Context, heartbeat) == BRIMFUL_CONTEXT_HEARTBEAT);
 static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);
 static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT && offsetof(ClassQueue, scan) == BRIMFUL_QUEUE_SCAN);
 

@@ -24,8 +24,7 @@ constexpr int kAttempts = 8;
 constexpr int kSlabsToTry = 6;
 
 bool empty_slot(Context* context, ClassId size_class) {
-  return arch::brimful_seq_install(context, &context->slots[size_class], &arch::brimful_zero_word, 0) ==
-         arch::Outcome::kDone;
+  return arch::brimful_seq_empty(context, &context->slots[size_class]) == arch::Outcome::kDone;
 }
 
 // Puts the next group of the current slab that has free objects into the slot. kNoMemory: there is no such group.
@@ -39,8 +38,7 @@ Refill install_next_group(Context* context, ClassId size_class) {
       return_remote(slab, group, remote);
       return Refill::kMoved;
     }
-    // relaxed: only this context's sequences write the word; a bit freed meanwhile is found next time
-    if (slab->word(group).load(std::memory_order_relaxed) == 0) continue;
+    if (owner_bits(slab, group) == 0) continue;  // a bit freed meanwhile is found next time
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base) !=
         arch::Outcome::kDone) {
@@ -114,15 +112,17 @@ Refill refill(Context* context, ClassId size_class) {
 }  // namespace
 
 void* allocate(ClassId size_class) {
-  tick();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    void* object = arch::brimful_seq_take(2U * size_class);
-    if (object != nullptr) return object;
     Context* context = current_context();
-    if (context == nullptr || !context->lock.try_lock()) break;
+    if (context == nullptr) break;
+    if (context->heartbeat <= 0) tick();
+    if (!context->lock.try_lock()) break;
     const Refill result = refill(context, size_class);
+    --context->heartbeat;
     context->lock.unlock();
     if (result == Refill::kNoMemory) break;
+    void* object = arch::brimful_seq_take(2U * size_class);
+    if (object != nullptr) return object;
   }
   return central[size_class].allocate_shared(size_class);
 }
@@ -173,6 +173,7 @@ void tick() {
   if (context == nullptr) return;
   // relaxed: read by reclaim_idle() as a rough age
   context->active_ms.store(now_ms, std::memory_order_relaxed);
+  context->heartbeat = kHeartbeat;
   if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
   flush_pending(context);

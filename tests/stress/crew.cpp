@@ -7,12 +7,12 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <iterator>
 
+#include "clock.h"
 #include "oracle.h"
 #include "shadow.h"
 #include "workload.h"
@@ -168,17 +168,6 @@ void balance() {
 }
 
 }  // namespace
-
-double seconds_now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-void sleep_microseconds(long microseconds) {
-  const timespec pause = {microseconds / 1'000'000, microseconds % 1'000'000 * 1000};
-  nanosleep(&pause, nullptr);
-}
 
 void Crew::start(const Options& chosen) {
   options = chosen;

@@ -34,7 +34,4 @@ class Crew {
   static void finish();
 };
 
-double seconds_now();
-void sleep_microseconds(long microseconds);
-
 }  // namespace brimful::stress

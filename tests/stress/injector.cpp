@@ -15,7 +15,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
+#include "clock.h"
 #include "crew.h"
 #include "report.h"
 
@@ -35,6 +37,7 @@ std::atomic<bool> limited = false;
 std::atomic<uintptr_t> armed = 0;  // the last armed address
 std::atomic<uint8_t> armed_original = 0;
 std::atomic<uint64_t> pongs = 0;
+std::atomic<pid_t> answers[2 * kMaxTasks];
 
 std::atomic<uint8_t>& text(uintptr_t address) { return *reinterpret_cast<std::atomic<uint8_t>*>(address); }
 
@@ -75,7 +78,9 @@ void on_trap(int, siginfo_t*, void* context) {
 
 void on_ping(int) {
   // pairs with: ping_all's acquire load (the hits that this thread has counted).
-  pongs.fetch_add(1, std::memory_order_release);
+  const uint64_t place = pongs.fetch_add(1, std::memory_order_acq_rel);
+  // pairs with: has_answered's acquire load (the same, for whoever sees the answer first).
+  answers[place % std::size(answers)].store(gettid(), std::memory_order_release);
 }
 
 // The ids of all other threads of this process, by system calls only: opendir would allocate.
@@ -98,18 +103,27 @@ size_t list_tasks(pid_t* out) {
   return count;
 }
 
-// Signals every thread and waits until each has answered or is gone. SIGTRAP's handler blocks the signal, so
-// an answer means that the thread is not between a trap and the end of that handler.
+bool has_answered(pid_t task, uint64_t first, uint64_t last) {
+  for (uint64_t i = first; i < last; ++i) {
+    // pairs with: on_ping's release store (the hits that the thread has counted).
+    if (answers[i % std::size(answers)].load(std::memory_order_acquire) == task) return true;
+  }
+  return false;
+}
+
+// Signals every thread and waits until each has answered or is gone. SIGTRAP's handler blocks the signal, so an
+// answer means that the thread is not between a trap and the end of that handler.
 void ping_all() {
   pid_t tasks[kMaxTasks];
   const size_t count = list_tasks(tasks);
+  // pairs with: on_ping's release (the hits that the thread has counted).
+  const uint64_t first = pongs.load(std::memory_order_acquire);
+  for (auto& answer : answers) answer.store(0, std::memory_order_relaxed);  // relaxed: nobody answers now
+  for (size_t i = 0; i < count; ++i) syscall(SYS_tgkill, getpid(), tasks[i], kPing);
   for (size_t i = 0; i < count; ++i) {
     // pairs with: on_ping's release (the hits that the thread has counted).
-    const uint64_t before = pongs.load(std::memory_order_acquire);
-    if (syscall(SYS_tgkill, getpid(), tasks[i], kPing) != 0) continue;
-    // pairs with: on_ping's release (the hits that the thread has counted).
-    while (pongs.load(std::memory_order_acquire) == before) {
-      // A thread that ends, or has not started, answers late or never; signal 0 asks whether it exists.
+    while (!has_answered(tasks[i], first, pongs.load(std::memory_order_acquire))) {
+      // A thread that ends answers late or never; signal 0 asks whether it exists.
       if (syscall(SYS_tgkill, getpid(), tasks[i], 0) != 0) break;
       sleep_microseconds(20);
       Crew::check_progress();

@@ -9,6 +9,7 @@
 // operations per front end. Exit: 0, 1 (fault found: see stderr), 2 (usage or no memory).
 #include <sys/wait.h>
 
+#include "clock.h"
 #include "crew.h"
 #include "options.h"
 #include "report.h"

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "clock.h"
 #include "crew.h"
 #include "injector.h"
 #include "options.h"

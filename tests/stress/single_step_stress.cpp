@@ -25,7 +25,7 @@
 
 #include <sys/mman.h>
 
-#include "crew.h"
+#include "clock.h"
 #include "object.h"
 #include "options.h"
 #include "random.h"

@@ -8,6 +8,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <new>
+
+// In the test library. The shipped one hides it, but is linked with operator new, which is the same.
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] void* brimful_new(size_t bytes);
 
 namespace brimful::stress {
 namespace {
@@ -38,6 +42,8 @@ void* allocate(size_t size) {
   if (sabotage != Sabotage::kNone && size >= 64) previous = pointer;
   return pointer;
 }
+
+void* allocate_new(size_t size) { return &brimful_new != nullptr ? brimful_new(size) : ::operator new(size); }
 
 void* allocate_zeroed(size_t count, size_t size) {
   void* pointer = brimful_calloc(count, size);

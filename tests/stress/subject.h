@@ -31,6 +31,8 @@ void set_sabotage(Sabotage kind);
 
 namespace subject {
 void* allocate(size_t size);
+// operator new without its C++ half where the library offers that, else the program's.
+void* allocate_new(size_t size);
 void* allocate_zeroed(size_t count, size_t size);
 void* reallocate(void* pointer, size_t size);
 void* reallocate_array(void* pointer, size_t count, size_t size);

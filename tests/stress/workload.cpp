@@ -3,11 +3,18 @@
 // The worker threads' phases; see workload.h.
 #include "workload.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "clock.h"
+
 namespace brimful::stress {
+namespace {
+
+// How long a producer waits for room, and a consumer for work. They sleep: on two cores a yielding thread would take
+// the time that the others need.
+constexpr long kIdleMicroseconds = 100;
+
+}  // namespace
 
 void PostOffice::initialize() {
   for (LockFreeMailbox& box : lock_free_) box.initialize();
@@ -127,7 +134,7 @@ void Worker::produce(size_t steps) {
         oracle_.release(object);
         return;
       }
-      sched_yield();
+      sleep_microseconds(kIdleMicroseconds);
     }
   }
 }
@@ -155,7 +162,7 @@ void Worker::run(uint64_t operations) {
         produce(256);
         break;
       case Role::kConsumer:
-        if (receive(256) == 0) sched_yield();
+        if (receive(256) == 0) sleep_microseconds(kIdleMicroseconds);
         break;
       case Role::kMixer:
       case Role::kGuest:

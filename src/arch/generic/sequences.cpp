@@ -111,7 +111,8 @@ Outcome brimful_seq_free(Header* header, std::uint64_t index) {
   std::uint64_t& word = slab->words()[index / 64];
   const std::uint64_t before = load(word);
   const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-  if ((before & bit) != 0) return Outcome::kAlreadySet;
+  // relaxed: this context's malloc writes it
+  if (((before | slab->offered(index / 64).load(std::memory_order_relaxed)) & bit) != 0) return Outcome::kAlreadySet;
   store(word, before | bit);
   return (before | bit) == ~std::uint64_t{0} ? Outcome::kGroupFree : Outcome::kDone;
 }
@@ -134,7 +135,17 @@ Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, s
   auto* target = static_cast<Slot*>(slot);
   std::atomic_ref(target->word).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
   store(target->base, base);
-  std::atomic_ref(target->word).store(word, std::memory_order_relaxed);  // relaxed: as above
+  std::uint64_t& offered = word[BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)];
+  store(offered, load(offered) | load(*word));
+  store(*word, 0);
+  std::atomic_ref(target->word).store(&offered, std::memory_order_relaxed);  // relaxed: as above
+  return Outcome::kDone;
+}
+
+Outcome brimful_seq_empty(Context* context, void* slot) {
+  if (!runs_in(context)) return Outcome::kOtherContext;
+  // relaxed: our own slot
+  std::atomic_ref(static_cast<Slot*>(slot)->word).store(&brimful_zero_word, std::memory_order_relaxed);
   return Outcome::kDone;
 }
 

@@ -107,7 +107,12 @@ brimful_rseq_sections_begin:
         jz      \slow
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%r10)
         jne     \slow
+        subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
+        js      \slow
         movl    BRIMFUL_QUEUE_SCAN(%r11), %eax
+        popcntq BRIMFUL_HEADER_WORDS-8(%r10,%rax,8), %r9
+        cmpl    $BRIMFUL_REUSE_OBJECTS, %r9d
+        jae     .Lfound_\name
         movzwl  BRIMFUL_HEADER_GROUPS(%r10), %r9d
 .Lscan_\name:
         cmpl    %r9d, %eax
@@ -115,6 +120,7 @@ brimful_rseq_sections_begin:
         addl    $1, %eax
         cmpq    $0, BRIMFUL_HEADER_WORDS-8(%r10,%rax,8)
         je      .Lscan_\name
+.Lfound_\name:
         movl    %eax, BRIMFUL_QUEUE_SCAN(%r11)
         leaq    BRIMFUL_HEADER_WORDS-8(%r10,%rax,8), %r9
         subl    $1, %eax
@@ -124,6 +130,10 @@ brimful_rseq_sections_begin:
         leaq    brimful_zero_word(%rip), %r10
         movq    %r10, (%rsi,%rcx,8)
         movq    %rax, 8(%rsi,%rcx,8)
+        movq    (%r9), %rax
+        orq     %rax, BRIMFUL_OFFERED_BEHIND(%r9)
+        movq    $0, (%r9)
+        addq    $BRIMFUL_OFFERED_BEHIND, %r9
         movq    %r9, (%rsi,%rcx,8)
         SECTION_END advance_\name
         jmp     .Lclass_\name
@@ -195,6 +205,9 @@ FUNCTION brimful_free
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%rsi)
         jne     .Lnot_owner
         movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
+        movq    BRIMFUL_HEADER_OFFERED(%rsi,%rcx,8), %rax
+        btq     %rdi, %rax
+        jc      .Ltwice
         btsq    %rdi, %r8
         movq    %r8, BRIMFUL_HEADER_WORDS(%rsi,%rcx,8)
         SECTION_END free
@@ -326,6 +339,9 @@ FUNCTION brimful_seq_free
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%rdi)
         jne     .Lother_context
         movq    BRIMFUL_HEADER_WORDS(%rdi,%rcx,8), %rdx
+        movq    BRIMFUL_HEADER_OFFERED(%rdi,%rcx,8), %rax
+        btq     %rsi, %rax
+        jc      .Lset_before
         btsq    %rsi, %rdx
         movq    %rdx, BRIMFUL_HEADER_WORDS(%rdi,%rcx,8)
         SECTION_END seq_free
@@ -376,6 +392,7 @@ SECTION_ABORT or, jmp .Laborted
 /* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base) */
 FUNCTION brimful_seq_install
         leaq    brimful_zero_word(%rip), %r10
+        leaq    BRIMFUL_OFFERED_BEHIND(%rdx), %r11
         THREAD_AREA %r8, %r9
         SECTION_BEGIN install, %r9, %rax
         movl    (%r8), %eax
@@ -383,12 +400,30 @@ FUNCTION brimful_seq_install
         jne     .Lother_context
         movq    %r10, (%rsi)
         movq    %rcx, 8(%rsi)
-        movq    %rdx, (%rsi)
+        movq    (%rdx), %rax
+        orq     %rax, (%r11)
+        movq    $0, (%rdx)
+        movq    %r11, (%rsi)
         SECTION_END install
         xorl    %eax, %eax
         ret
 FUNCTION_END brimful_seq_install
 SECTION_ABORT install, jmp .Laborted
+
+/* Outcome brimful_seq_empty(Context* context, Slot* slot) */
+FUNCTION brimful_seq_empty
+        leaq    brimful_zero_word(%rip), %r10
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN empty, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        movq    %r10, (%rsi)
+        SECTION_END empty
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_empty
+SECTION_ABORT empty, jmp .Laborted
 
 /* Answer brimful_seq_pending_add(Context* context, Entry* entry, uint64_t key, uint64_t bit): value in RDX */
 FUNCTION brimful_seq_pending_add
@@ -450,6 +485,7 @@ FUNCTION_END brimful_seq_pending_claim
 SECTION_ABORT pending_claim, jmp .Laborted
 
         .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
+        .hidden brimful_seq_empty
         .hidden brimful_seq_pending_add, brimful_seq_pending_take, brimful_seq_pending_claim
 
         .section .data.rel.ro.brimful_rseq, "aw", @progbits

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+//
+// Depth-first exploration with replay; see explorer.h.
+#include "explorer.h"
+
+#include <memory>
+#include <unordered_set>
+
+namespace brimful::model {
+namespace {
+
+constexpr size_t kLongestRun = 5000;
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
+  hash *= 0xBF58476D1CE4E5B9u;
+  return hash ^ (hash >> 29);
+}
+
+// What the explorer can do next.
+struct Choice {
+  enum class What : uint8_t { kStep, kFlush, kRun } what;
+  uint8_t thread;
+  uint8_t context;  // kRun
+};
+
+class Run {
+ public:
+  explicit Run(const std::function<World*()>& make) : world_(make()) {
+    for (Thread& thread : world_->threads) tasks_.push_back(world_->run(thread));
+    for (Task<void>& task : tasks_) task.start();
+  }
+
+  World& world() { return *world_; }
+
+  std::vector<Choice> choices() {
+    std::vector<Choice> found;
+    for (Thread& thread : world_->threads) {
+      const auto index = static_cast<uint8_t>(thread.index);
+      if (!thread.buffer.empty()) found.push_back({Choice::What::kFlush, index, 0});
+      if (tasks_[index].is_done()) continue;
+      if (thread.running) {
+        if (is_enabled(thread)) found.push_back({Choice::What::kStep, index, 0});
+        continue;
+      }
+      for (uint8_t context = 0; context < 64; ++context) {
+        if ((thread.allowed >> context & 1) == 0) continue;
+        const Thread* holder = holder_of(context);
+        if (holder != nullptr && world_->preemptions_left == 0) continue;
+        found.push_back({Choice::What::kRun, index, context});
+      }
+    }
+    return found;
+  }
+
+  bool is_finished() const {
+    for (const Task<void>& task : tasks_) {
+      if (!task.is_done()) return false;
+    }
+    for (const Thread& thread : world_->threads) {
+      if (!thread.buffer.empty()) return false;
+    }
+    return true;
+  }
+
+  // Does it; returns its description if `describe`.
+  std::string perform(const Choice& choice, bool describe) {
+    Thread& thread = world_->threads[choice.thread];
+    std::string text;
+    if (describe) text = "  thread " + std::to_string(choice.thread) + ": ";
+    switch (choice.what) {
+      case Choice::What::kFlush:
+        if (describe) text += "its store to " + world_->name_of(thread.buffer.front().first) + " lands";
+        flush_one(thread);
+        break;
+      case Choice::What::kRun: {
+        Thread* holder = holder_of(choice.context);
+        if (holder != nullptr) {
+          preempt(*holder);
+          --world_->preemptions_left;
+        }
+        thread.context = choice.context;
+        thread.running = true;
+        if (describe) text += "runs in context " + std::to_string(choice.context);
+        break;
+      }
+      case Choice::What::kStep:
+        step(thread, describe ? &text : nullptr);
+        break;
+    }
+    world_->check_always();
+    if (describe) text += '\n';
+    return text;
+  }
+
+  uint64_t hash() const {
+    uint64_t hash = world_->preemptions_left;
+    for (const uint64_t cell : world_->cells) hash = mix(hash, cell);
+    for (const uint64_t ghost : world_->ghosts) hash = mix(hash, ghost);
+    for (const Thread& thread : world_->threads) {
+      hash = mix(hash, thread.history);
+      hash = mix(hash, static_cast<uint64_t>(thread.context) << 3 | thread.running << 2 | thread.in_section << 1 |
+                           static_cast<uint64_t>(thread.aborted));
+      for (const auto& [cell, value] : thread.buffer) hash = mix(mix(hash, cell + 1), value);
+    }
+    return hash;
+  }
+
+ private:
+  Thread* holder_of(unsigned context) {
+    for (Thread& thread : world_->threads) {
+      // A thread that has ended leaves its CPU.
+      if (thread.running && thread.context == context && !tasks_[thread.index].is_done()) return &thread;
+    }
+    return nullptr;
+  }
+
+  bool is_enabled(const Thread& thread) const {
+    const Operation& operation = *thread.operation;
+    if (thread.in_section && thread.aborted) return true;
+    if (operation.kind == Kind::kLock) return world_->cells[operation.cell] == 0;
+    if (operation.kind == Kind::kAwait) return operation.code() != 0;
+    return true;
+  }
+
+  void flush_one(Thread& thread) {
+    world_->cells[thread.buffer.front().first] = thread.buffer.front().second;
+    thread.buffer.erase(thread.buffer.begin());
+  }
+
+  void flush_all(Thread& thread) {
+    while (!thread.buffer.empty()) flush_one(thread);
+  }
+
+  void preempt(Thread& thread) {
+    flush_all(thread);  // the kernel's own barriers
+    thread.running = false;
+    if (thread.in_section) thread.aborted = true;
+  }
+
+  uint64_t execute(Thread& thread, const Operation& operation) {
+    uint64_t& cell = world_->cells[operation.cell];
+    switch (operation.kind) {
+      case Kind::kLoad:
+        for (auto entry = thread.buffer.rbegin(); entry != thread.buffer.rend(); ++entry) {
+          if (entry->first == operation.cell) return entry->second;
+        }
+        return cell;
+      case Kind::kStore:
+        thread.buffer.emplace_back(operation.cell, operation.value);
+        return 0;
+      case Kind::kBarrier:
+        for (Thread& other : world_->threads) {
+          flush_all(other);
+          if (other.in_section) other.aborted = true;
+        }
+        return 0;
+      case Kind::kAwait:
+        return operation.code();
+      default:
+        break;
+    }
+    flush_all(thread);
+    const uint64_t before = cell;
+    switch (operation.kind) {
+      case Kind::kOr:
+        cell |= operation.value;
+        break;
+      case Kind::kAdd:
+        cell += operation.value;
+        break;
+      case Kind::kExchange:
+        cell = operation.value;
+        break;
+      case Kind::kCompareExchange:
+        if (before == operation.expected) cell = operation.value;
+        break;
+      case Kind::kLock:
+        cell = 1;
+        break;
+      case Kind::kAtomic:
+        return operation.code();
+      default:
+        break;
+    }
+    return before;
+  }
+
+  void step(Thread& thread, std::string* text) {
+    const Operation& operation = *thread.operation;
+    const bool skipped = thread.in_section && thread.aborted;
+    thread.result = skipped ? 0 : execute(thread, operation);
+    thread.history = mix(mix(thread.history, thread.result), skipped ? 2 : 1);
+    if (text != nullptr) *text += skipped ? "its section is aborted" : describe(operation, thread.result);
+    thread.leaf.resume();
+  }
+
+  std::string describe(const Operation& operation, uint64_t result) const {
+    const std::string name = world_->name_of(operation.cell);
+    const std::string value = std::to_string(operation.value);
+    const std::string found = std::to_string(result);
+    switch (operation.kind) {
+      case Kind::kLoad:
+        return "reads " + name + ": " + found;
+      case Kind::kStore:
+        return "stores " + value + " to " + name;
+      case Kind::kOr:
+        return "ors " + value + " into " + name + ", which was " + found;
+      case Kind::kAdd:
+        return "adds " + std::to_string(static_cast<int64_t>(operation.value)) + " to " + name + ", which was " + found;
+      case Kind::kExchange:
+        return "exchanges " + name + " for " + value + ", which was " + found;
+      case Kind::kCompareExchange:
+        return std::string(result == operation.expected ? "changes " : "fails to change ") + name + " from " +
+               std::to_string(operation.expected) + " to " + value + ", which was " + found;
+      case Kind::kLock:
+        return "locks " + name;
+      case Kind::kFence:
+        return "fence";
+      case Kind::kBarrier:
+        return "membarrier";
+      default:
+        return std::string(operation.label) + ": " + found;
+    }
+  }
+
+  std::unique_ptr<World> world_;
+  std::vector<Task<void>> tasks_;
+};
+
+}  // namespace
+
+World::World(unsigned thread_count) : threads(thread_count) {
+  for (unsigned i = 0; i < thread_count; ++i) {
+    threads[i].index = i;
+    threads[i].world = this;
+  }
+}
+
+uint64_t World::settled(Cell cell) const {
+  uint64_t value = cells[cell];
+  for (const Thread& thread : threads) {
+    for (const auto& [written, stored] : thread.buffer) {
+      if (written == cell) value = stored;
+    }
+  }
+  return value;
+}
+
+Result explore(const std::function<World*()>& make, uint64_t max_states) {
+  Result result;
+  std::unordered_set<uint64_t> seen;
+  struct Level {
+    std::vector<Choice> choices;
+    size_t next;
+  };
+  std::vector<Level> path;
+  auto run = std::make_unique<Run>(make);
+  ++result.runs;
+  const auto trace = [&] {
+    Run again(make);
+    std::string text;
+    for (const Level& level : path) {
+      if (level.next > 0) text += again.perform(level.choices[level.next - 1], true);
+    }
+    return text;
+  };
+  seen.insert(run->hash());
+  path.push_back({run->choices(), 0});
+  bool stale = false;  // `run` stands deeper than `path` says
+  while (!path.empty()) {
+    Level& level = path.back();
+    if (level.next == level.choices.size()) {
+      path.pop_back();
+      stale = true;
+      continue;
+    }
+    if (stale) {
+      run = std::make_unique<Run>(make);
+      ++result.runs;
+      for (size_t i = 0; i + 1 < path.size(); ++i) run->perform(path[i].choices[path[i].next - 1], false);
+      stale = false;
+    }
+    run->perform(level.choices[level.next++], false);
+    if (!run->world().fault.empty()) {
+      result.fault = run->world().fault;
+      result.trace = trace();
+      break;
+    }
+    if (!seen.insert(run->hash()).second) {
+      stale = true;
+      continue;
+    }
+    Level next = {run->choices(), 0};
+    if (next.choices.empty() || path.size() > kLongestRun) {
+      if (run->is_finished()) {
+        run->world().check_end();
+      } else {
+        run->world().fail(next.choices.empty() ? "deadlock" : "a run that does not end");
+      }
+      if (!run->world().fault.empty()) {
+        result.fault = run->world().fault;
+        result.trace = trace();
+        break;
+      }
+    }
+    path.push_back(std::move(next));
+    if (seen.size() >= max_states) break;
+  }
+  result.states = seen.size();
+  result.complete = path.empty();
+  return result;
+}
+
+}  // namespace brimful::model
