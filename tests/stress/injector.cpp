@@ -111,8 +111,8 @@ bool has_answered(pid_t task, uint64_t first, uint64_t last) {
   return false;
 }
 
-// Signals every thread and waits until each has answered or is gone. SIGTRAP's handler blocks the signal, so an
-// answer means that the thread is not between a trap and the end of that handler.
+// Signals every thread and waits until each has answered or is gone. SIGTRAP's handler blocks the signal, so
+// an answer means that the thread is not between a trap and the end of that handler.
 void ping_all() {
   pid_t tasks[kMaxTasks];
   const size_t count = list_tasks(tasks);

@@ -17,7 +17,9 @@ constexpr size_t kLarge = 32 << 10;
 constexpr size_t kMinimumAlignment = 16;
 constexpr int kErrnoMark = 77;
 
-size_t large_limit = size_t{512} << 20;
+// Live bytes in objects above 32 KiB; beyond this workers ask for smaller ones. Bounds the memory of a run.
+constexpr size_t kLargeLimit = size_t{512} << 20;
+size_t largest = kMaxSize;
 
 thread_local Oracle* current = nullptr;
 
@@ -37,7 +39,7 @@ size_t class_edge(Random& random) {
 
 Totals totals;
 
-void set_large_limit(size_t bytes) { large_limit = bytes; }
+void set_largest(size_t bytes) { largest = bytes; }
 
 void set_current_oracle(Oracle* oracle) { current = oracle; }
 
@@ -70,8 +72,9 @@ size_t Oracle::draw_size() {
   } else {
     size = random_.between(2 << 20, kMaxSize);
   }
+  if (size > largest) size %= largest;
   // relaxed: a soft limit; two threads may both just fit.
-  if (size > kLarge && totals.large_bytes.load(std::memory_order_relaxed) + size > large_limit)
+  if (size > kLarge && totals.large_bytes.load(std::memory_order_relaxed) + size > kLargeLimit)
     size %= kLarge;
   return size;
 }
@@ -132,8 +135,10 @@ Object Oracle::allocate(size_t size) {
   count(operations_);
   Object object;
   const uint64_t die = random_.below(100);
-  if (die < 70) {
+  if (die < 60) {
     object = adopt(subject::allocate(size), size, 0, Operation::kMalloc);
+  } else if (die < 70) {
+    object = adopt(subject::allocate_new(size), size, 0, Operation::kNew);
   } else if (die < 85) {
     const size_t count = size % 8 == 0 ? 8 : 1;
     object = adopt(subject::allocate_zeroed(count, size / count), size, 0, Operation::kCalloc);

@@ -32,8 +32,8 @@ struct Totals {
 };
 extern Totals totals;
 
-// Live bytes in objects above 32 KiB; beyond this workers ask for smaller ones. Bounds the run's memory.
-void set_large_limit(size_t bytes);
+// The largest size that draw_size() gives; kMaxSize unless set.
+void set_largest(size_t bytes);
 
 class Oracle {
  public:

@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kMaxThreads = 256;
 constexpr size_t kMaxPrinted = 48;
 constexpr const char* kOperationNames[] = {
-    "?",        "malloc",         "calloc", "realloc",    "reallocarray", "aligned_alloc",
-    "memalign", "posix_memalign", "free",   "free_sized", "realloc(0)",   "realloc from",
-    "posted",   "taken"};
+    "?",        "malloc",         "new",  "calloc",     "realloc",    "reallocarray", "aligned_alloc",
+    "memalign", "posix_memalign", "free", "free_sized", "realloc(0)", "realloc from", "posted",
+    "taken"};
 
 std::atomic<const History*> histories[kMaxThreads];
 std::atomic<bool> failing = false;

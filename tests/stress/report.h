@@ -18,6 +18,7 @@ namespace brimful::stress {
 enum class Operation : uint8_t {
   kNothing,
   kMalloc,
+  kNew,
   kCalloc,
   kRealloc,
   kReallocArray,

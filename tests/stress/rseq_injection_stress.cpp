@@ -23,6 +23,7 @@
 #include "crew.h"
 #include "injector.h"
 #include "options.h"
+#include "oracle.h"
 #include "report.h"
 #include "sections.h"
 
@@ -31,6 +32,7 @@ extern "C" [[gnu::weak]] const unsigned __rseq_size;
 namespace brimful::stress {
 namespace {
 
+constexpr size_t kLargest = 48 << 10;  // large blocks have no sections; they would only take time
 constexpr unsigned kRounds = 3;
 constexpr unsigned kLongRounds = 50;
 constexpr uint64_t kOperationsUnderAll = 10'000;
@@ -156,6 +158,7 @@ int main(int count, char** arguments) {
   if (!kernel_has_rseq()) return skip("this kernel has no rseq");
   if (const char* reason = read_sections(&table)) return skip(reason);
   if (const char* reason = Injector::initialize(&table)) return skip(reason);
+  set_largest(kLargest);
   options.fork = false;  // a child would stop at the parent's breakpoints, for nothing new
   Crew::start(options);
   const unsigned rounds = options.long_run ? kLongRounds : kRounds;

@@ -57,12 +57,16 @@ class Symbols {
     return 0;
   }
 
-  // The function that holds an address, before relocation.
+  // The function that holds an address, before relocation; of several names, the library's own.
   const char* function_at(uintptr_t address) const {
     const Elf64_Sym* best = nullptr;
     for (const Elf64_Sym* symbol = first_; symbol != last_; ++symbol) {
       if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_value > address) continue;
-      if (best == nullptr || symbol->st_value > best->st_value) best = symbol;
+      const bool own = std::strncmp(names_ + symbol->st_name, "brimful_", 8) == 0;
+      if (best == nullptr || symbol->st_value > best->st_value ||
+          (own && symbol->st_value == best->st_value)) {
+        best = symbol;
+      }
     }
     return best == nullptr ? "?" : names_ + best->st_name;
   }

@@ -10,8 +10,8 @@
 namespace brimful::stress {
 namespace {
 
-// How long a producer waits for room, and a consumer for work. They sleep: on two cores a yielding thread would take
-// the time that the others need.
+// How long a producer waits for room, and a consumer for work. They sleep: on two cores a yielding thread
+// would take the time that the others need.
 constexpr long kIdleMicroseconds = 100;
 
 }  // namespace
