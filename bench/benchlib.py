@@ -75,7 +75,7 @@ class Allocator:
         environment = self.environment() | {"BRIMFUL_CONF": conf}
         try:
             done = subprocess.run(
-                ["/bin/true"], env=environment, capture_output=True, text=True, timeout=20
+                ["ls", "/"], env=environment, capture_output=True, text=True, timeout=20
             )
         except (OSError, subprocess.SubprocessError):
             return ""

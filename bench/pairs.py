@@ -23,7 +23,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import benchlib
 from benchlib import Allocator, BenchError
@@ -41,11 +41,21 @@ GOAL_MEAN = 0.90
 GOAL_CELL = 1.00
 
 Cell = tuple[int, str]
-Samples = dict[Cell, dict[str, dict[int, tuple[float, float]]]]  # cell → allocator → round → ns
 
 
-def sample(allocator: Allocator, cell: Cell, seconds: float, seed: int) -> tuple[float, float]:
-    """One process: nanoseconds per pair and per bare loop step. Raises BenchError."""
+class Sample(NamedTuple):
+    """One process: nanoseconds of processor time per pair and per bare loop step, and of wall time."""
+
+    pair: float
+    loop: float
+    wall: float
+
+
+Samples = dict[Cell, dict[str, dict[int, Sample]]]  # cell → allocator → round
+
+
+def sample(allocator: Allocator, cell: Cell, seconds: float, seed: int) -> Sample:
+    """Run one process. Raises BenchError."""
     command = [str(benchlib.compiled("micro/pair.cpp")), str(cell[0]), cell[1]]
     command += [str(seconds), str(seed)]
     try:
@@ -60,7 +70,7 @@ def sample(allocator: Allocator, cell: Cell, seconds: float, seed: int) -> tuple
     wanted = [] if allocator.library is None else [str(allocator.library.resolve())]
     if data["allocators"] != wanted:
         raise BenchError(f"had {data['allocators']} mapped, not {wanted}")
-    return data["ns_per_pair"], data["ns_loop"]
+    return Sample(data["ns_per_pair"], data["ns_loop"], data["ns_wall"])
 
 
 def measure(
@@ -95,8 +105,8 @@ def cell_name(allocator: str, cell: Cell) -> str:
     return f"{allocator} at {cell[0]} · {cell[1]}"
 
 
-def pair_times(by_round: dict[int, tuple[float, float]]) -> list[float]:
-    return [pair for pair, _ in by_round.values()]
+def pair_times(by_round: dict[int, Sample]) -> list[float]:
+    return [run.pair for run in by_round.values()]
 
 
 def evaluate(samples: Samples, failed: dict[str, str]) -> list[dict[str, Any]]:
@@ -115,10 +125,10 @@ def evaluate(samples: Samples, failed: dict[str, str]) -> list[dict[str, Any]]:
         for name in OURS:
             if name in here and best:
                 common = sorted(here[name].keys() & here[best].keys())
-                ours = [here[name][number][0] for number in common]
-                theirs = [here[best][number][0] for number in common]
+                ours = [here[name][number].pair for number in common]
+                theirs = [here[best][number].pair for number in common]
                 ratios[name] = benchlib.paired_ratio(ours, theirs)
-        loop = statistics.median(step for runs in here.values() for _, step in runs.values())
+        loop = statistics.median(run.loop for runs in here.values() for run in runs.values())
         rows.append(
             {
                 "live": cell[0],
@@ -240,12 +250,13 @@ def save(
             "live": cell[0],
             "size": cell[1],
             "allocator": name,
-            "ns_per_pair": pair,
-            "ns_loop": loop,
+            "ns_per_pair": run.pair,
+            "ns_loop": run.loop,
+            "ns_wall": run.wall,
         }
         for cell, by_name in samples.items()
         for name, by_round in by_name.items()
-        for number, (pair, loop) in by_round.items()
+        for number, run in by_round.items()
     ]
     path = benchlib.RESULTS / f"pairs-{benchlib.stamp()}"
     benchlib.save_csv(path.with_suffix(".csv"), flat)

@@ -333,7 +333,7 @@ class TheSettings(TemporaryFolder):
     def test_the_library_obeys_conf(self) -> None:
         for mode in ("percpu", "thread"):
             with self.subTest(front_end=mode):
-                result = launch("run", "--conf", f"front_end:{mode},verbose:1", "--", "/bin/true")
+                result = launch("run", "--conf", f"front_end:{mode},verbose:1", "--", "ls", "/")
                 self.assertEqual(result.returncode, 0)
                 self.assertRegex(result.stderr, r"^brimful: .*front end (percpu|thread)")
                 if mode == "thread":
@@ -342,7 +342,7 @@ class TheSettings(TemporaryFolder):
     @unittest.skipUnless(BUILT, "build/release/libbrimful.so is not built (make lib)")
     def test_of_two_mentions_of_a_key_the_later_wins(self) -> None:
         environment = clean_environment(BRIMFUL_CONF="verbose:1,front_end:percpu")
-        result = launch("run", "--conf", "front_end:thread", "--", "/bin/true", env=environment)
+        result = launch("run", "--conf", "front_end:thread", "--", "ls", "/", env=environment)
         self.assertIn("front end thread", result.stderr)
 
 
