@@ -23,8 +23,10 @@ BRIMFUL_TLS bool holds_locks = false;
 
 void before_fork() {
   const os::ErrnoGuard guard;
-  holds_locks = may_lock() && slots::ready();
-  if (holds_locks) slots::lock_all();
+  holds_locks = may_lock();
+  if (!holds_locks) return;
+  slots::prepare();
+  slots::lock_all();
 }
 
 void after_fork_in_parent() {

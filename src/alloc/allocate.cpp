@@ -127,7 +127,7 @@ void* allocate_class(std::size_t index) {
   if (BRIMFUL_LIKELY(object != nullptr)) return object;
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
-  if (!slots::ready()) return nullptr;
+  slots::prepare();
   prepare_emergency();
   return slots::allocate(static_cast<ClassId>(index));
 }
@@ -135,7 +135,7 @@ void* allocate_class(std::size_t index) {
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(bytes, alignment);
-  if (!slots::ready()) return nullptr;
+  slots::prepare();
   return allocate_large(bytes, alignment);
 }
 
@@ -223,7 +223,8 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
 std::size_t trim() {
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
-  if (scope.nested() || !slots::ready()) return 0;
+  if (scope.nested()) return 0;
+  slots::prepare();
   slots::trim();
   return pages::trim();
 }
@@ -244,11 +245,16 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
   return block;
 }
 
-void brimful::arch::brimful_free_slow(Header* slab, std::uint64_t index) {
+void brimful::arch::brimful_free_slow(Header* header, std::uint64_t index) {
+  // A header that is no slab's divides by 1: its first address has the index 0, and NULL leads to the "none" header.
+  if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || index >= header->count)) {
+    return brimful_free_other(header, index);
+  }
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
-  if (scope.nested()) return slots::free_nested(static_cast<Slab*>(slab), index);
-  if (slots::ready()) slots::free(static_cast<Slab*>(slab), index);
+  if (scope.nested()) return slots::free_nested(static_cast<Slab*>(header), index);
+  slots::prepare();
+  slots::free(static_cast<Slab*>(header), index);
 }
 
 void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
@@ -268,6 +274,7 @@ void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_twice(Header* slab, std::uint64_t index) {
+  if (index >= slab->count) return brimful_free_other(slab, index);
   meta::report_double_free(*static_cast<Slab*>(slab), index);
 }
 

@@ -14,14 +14,13 @@
 #define BRIMFUL_HEADER_CLASS 37
 #define BRIMFUL_HEADER_GROUPS 38
 #define BRIMFUL_HEADER_WORDS 64
-#define BRIMFUL_OFFERED_BEHIND 512
+#define BRIMFUL_MAX_OBJECTS 4096 /* in a slab: 64 groups of 64 */
+#define BRIMFUL_OFFERED_BEHIND 512 /* 64 words of 8 bytes */
 #define BRIMFUL_HEADER_OFFERED 576
 
 /* struct brimful_hot_globals. */
-#define BRIMFUL_HOT_TABLE 8
-#define BRIMFUL_HOT_MASK 16
-#define BRIMFUL_HOT_SMALL_END 24
-#define BRIMFUL_HOT_MEDIUM_END 32
+#define BRIMFUL_HOT_TABLE 0
+#define BRIMFUL_HOT_MASK 8
 
 /* The fraction bits of the exact-division product: see meta/header.h. */
 #define BRIMFUL_DIVISION_SHIFT 16
@@ -42,9 +41,6 @@
 #define BRIMFUL_CONTEXT_LOCK 1416
 #define BRIMFUL_CONTEXT_HEARTBEAT 1420
 #define BRIMFUL_CONTEXT_QUEUES 1472
-
-/* A used-up group of which at least this many objects were freed since is offered again before the next group. */
-#define BRIMFUL_REUSE_OBJECTS 16
 
 /* struct ClassQueue: 32 bytes. */
 #define BRIMFUL_QUEUE_CURRENT 0

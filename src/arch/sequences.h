@@ -32,9 +32,6 @@ namespace arch {
 // true when sequences are restartable, so that contexts may be shared by the threads of a CPU.
 extern const bool kRestartable;
 
-// true when this CPU has the instructions of malloc's fast path.
-bool has_fast_allocate();
-
 // Reached by the fast paths through the thread pointer. Both start at dummies, so that a thread's first call goes
 // the slow way without a test for it.
 struct ThreadArea {
@@ -62,20 +59,15 @@ struct Answer {
 
 extern "C" {
 
-// Everything the fast paths load from memory of ours, in one cache line. Written by start-up and table growth only.
+// The granule table, for free. Written by start-up and table growth only.
 struct alignas(64) brimful_hot_globals {
-  const Block* block;
   Header* const* table;
   std::uint64_t granule_mask;
-  // malloc's fast path serves requests below these; 0 before start-up, and for good where has_fast_allocate() is false.
-  std::uint64_t small_end;
-  std::uint64_t medium_end;
 };
 static_assert(offsetof(brimful_hot_globals, table) == BRIMFUL_HOT_TABLE);
 static_assert(offsetof(brimful_hot_globals, granule_mask) == BRIMFUL_HOT_MASK);
-static_assert(offsetof(brimful_hot_globals, small_end) == BRIMFUL_HOT_SMALL_END);
-static_assert(offsetof(brimful_hot_globals, medium_end) == BRIMFUL_HOT_MEDIUM_END);
 BRIMFUL_HIDDEN extern brimful_hot_globals brimful_hot;
+BRIMFUL_HIDDEN extern Block brimful_block;
 BRIMFUL_HIDDEN extern BRIMFUL_TLS_DECL ThreadArea brimful_thread;
 
 // The public fast paths; meta/block.h and slots/ describe what they do in words.
@@ -90,11 +82,11 @@ BRIMFUL_HIDDEN void* brimful_new(std::size_t bytes);
 BRIMFUL_HIDDEN void* brimful_malloc_slow(std::size_t bytes);
 BRIMFUL_HIDDEN void* brimful_new_slow(std::size_t bytes);
 BRIMFUL_HIDDEN void brimful_free_sized_slow(void* pointer, std::size_t bytes);
-// The slab has another owner, none, or the sequence was aborted. `index` is the object's number in the slab.
+// The header has another owner, none, is no slab's, or the sequence was aborted. `index` would be the object's number.
 BRIMFUL_HIDDEN void brimful_free_slow(Header* slab, std::uint64_t index);
-// `scaled` >= count: not the start of an object of a slab. free()'s argument is recovered from both (meta/header.h).
+// `scaled` >= BRIMFUL_MAX_OBJECTS: not the start of an object of a slab. free()'s argument is recovered from both (meta/header.h).
 BRIMFUL_HIDDEN void brimful_free_other(Header* header, std::uint64_t scaled);
-// Two frees of the object: `index` was free before.
+// The object was free before, or `index` is not below the slab's count.
 BRIMFUL_HIDDEN void brimful_free_twice(Header* slab, std::uint64_t index);
 // The slab's countdown of groups that became all free ran out.
 BRIMFUL_HIDDEN void brimful_free_event(Header* slab);

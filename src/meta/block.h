@@ -16,16 +16,22 @@ namespace brimful {
 
 struct Context;
 
-inline constexpr std::uint32_t kMaxContexts = 65536;
+// More threads than this at once (in thread mode) share slabs that are served under a lock.
+inline constexpr std::uint32_t kMaxContexts = 16384;
 
 struct Block {
   std::uint8_t small[BRIMFUL_BLOCK_MEDIUM];
   std::uint8_t medium[BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM];
   std::uint64_t sizes[kClassCount];
-  std::atomic<Context*> contexts[1];  // 1 + as many as are committed
+  std::atomic<Context*> contexts[1 + kMaxContexts];
 
-  static constexpr std::size_t bytes_for(std::uint32_t context_count) {
-    return BRIMFUL_BLOCK_CONTEXTS + (1 + std::size_t{context_count}) * sizeof(std::atomic<Context*>);
+  // The class tables are filled at compile time; entry 0 of the contexts is `empty`.
+  constexpr explicit Block(Context* empty) : small{}, medium{}, sizes{}, contexts{empty} {
+    for (std::size_t n = 0; n <= BRIMFUL_SMALL_MAX; ++n) small[n] = static_cast<std::uint8_t>(2 * class_of(n));
+    for (std::size_t i = 0; i <= BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT; ++i) {
+      medium[i] = static_cast<std::uint8_t>(2 * class_of(i << BRIMFUL_MEDIUM_SHIFT));
+    }
+    for (std::size_t i = 0; i < kClassCount; ++i) sizes[i] = kSizeClasses[i].bytes;
   }
 };
 
@@ -34,14 +40,5 @@ static_assert(offsetof(Block, sizes) == BRIMFUL_BLOCK_SIZES);
 static_assert(offsetof(Block, contexts) == BRIMFUL_BLOCK_CONTEXTS);
 static_assert(BRIMFUL_SMALL_MAX < BRIMFUL_BLOCK_MEDIUM);
 static_assert((BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT) < BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM);
-
-// Fills the class tables and sizes.
-inline void fill_class_tables(Block& block) {
-  for (std::size_t n = 0; n <= BRIMFUL_SMALL_MAX; ++n) block.small[n] = static_cast<std::uint8_t>(2 * class_of(n));
-  for (std::size_t i = 0; i <= BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT; ++i) {
-    block.medium[i] = static_cast<std::uint8_t>(2 * class_of(i << BRIMFUL_MEDIUM_SHIFT));
-  }
-  for (std::size_t i = 0; i < kClassCount; ++i) block.sizes[i] = kSizeClasses[i].bytes;
-}
 
 }  // namespace brimful

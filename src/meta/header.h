@@ -5,6 +5,7 @@
 //
 //   granule table             header (64 bytes)        behind a slab's header
 //   … │ ● │ ● │ … ──────────▶ start, multiplier, …     words[groups]    1 = freed here      written by the owner's free
+//                                                      (all ones up to 64: no such objects)
 //                                                      offered[groups]  1 = malloc may take  written by its malloc
 //                                                      remote count, masks[groups]           written by others' frees
 //
@@ -51,7 +52,7 @@ inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;    // between a recla
 struct Header {
   std::uint64_t start;                    // address of the first byte
   std::uint64_t multiplier;               // slabs: of the class; else 1
-  std::uint64_t count;                    // slabs: objects; else 0, so that free() leaves its fast path
+  std::uint64_t count;                    // slabs: objects; else 0
   std::atomic<std::uint32_t> owner;       // context id or kOwner…; only the owner, or a CAS from an ownerless state, changes it
   std::uint32_t last_owner;               // who detached it; written before owner becomes kOwnerDetached
   std::atomic<std::int32_t> countdown;    // groups still to become all free before somebody looks; lossy by design
@@ -84,20 +85,13 @@ struct Slab : Header {
   [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
 
   static constexpr std::size_t bytes_for(unsigned groups) {
-    const std::size_t words = BRIMFUL_HEADER_OFFERED + words_bytes(groups);
-    const std::size_t remote = remote_offset(groups) + remote_bytes(groups);
-    return words > remote ? words : remote;
+    return remote_offset(groups) + round_up((1 + groups) * sizeof(std::uint64_t), 64);
   }
 
  private:
-  static constexpr std::size_t words_bytes(unsigned groups) { return round_up(groups * sizeof(std::uint64_t), 64); }
-  static constexpr std::size_t remote_bytes(unsigned groups) {
-    return round_up((1 + groups) * sizeof(std::uint64_t), 64);
-  }
-  // The remote line, on cache lines of its own: between the words and the offered words where it fits, else behind.
+  // Behind the offered words, on cache lines of its own.
   static constexpr std::size_t remote_offset(unsigned groups) {
-    const bool fits = words_bytes(groups) + remote_bytes(groups) <= BRIMFUL_OFFERED_BEHIND;
-    return fits ? BRIMFUL_HEADER_WORDS + words_bytes(groups) : BRIMFUL_HEADER_OFFERED + words_bytes(groups);
+    return BRIMFUL_HEADER_OFFERED + round_up(groups * sizeof(std::uint64_t), 64);
   }
   std::atomic<std::uint64_t>* remote_line() {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + remote_offset(groups));

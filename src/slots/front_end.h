@@ -11,7 +11,7 @@
 namespace brimful::slots {
 
 // An object of the class; nullptr when there is no memory. Refills the context's current group, or takes from a shared
-// slab. Called inside a SlowScope that is not nested, after ready().
+// slab. Called inside a SlowScope that is not nested, after prepare().
 void* allocate(ClassId size_class);
 
 // Frees object `index` of the slab, whoever owns it. Same conditions.

@@ -2,8 +2,7 @@
 //
 // Start-up and attachment (slots/thread.h), and the globals the fast paths read.
 //
-// Before start-up the globals lead to static dummies: a block whose tables are all zero and whose entry 0 is the empty
-// context, and a granule table of one entry. The first call of the process therefore misses, and starts the allocator
+// Before start-up every thread's id leads to the empty context, and the granule table has one entry. The first call of the process therefore misses, and starts the allocator
 // under the heap lock. Nothing in here may allocate, and little may be assumed: the caller can be the dynamic linker.
 #include "slots/thread.h"
 
@@ -39,8 +38,6 @@ struct EmptyContext : Context {
 };
 constinit EmptyContext empty_context;
 
-constinit Block first_block = {{}, {}, {}, {&empty_context}};
-
 constinit Header* const kFirstTable[1] = {&meta::none};
 
 constinit std::uint32_t no_context_id = arch::kNoContext;
@@ -56,9 +53,7 @@ constinit Mode mode = {};
 constinit std::atomic<bool> started{false};
 
 // Contexts. Guarded by the heap lock.
-constinit Block* block = nullptr;
-constinit std::size_t block_committed = 0;
-constinit std::uint32_t block_contexts = 0;  // entries that are filled
+constinit std::uint32_t covered_contexts = 0;  // ids that lead somewhere
 constinit std::uint32_t next_thread_id = 0;
 constinit Context* free_thread_contexts = nullptr;
 constinit std::atomic<Context*> every_context{nullptr};
@@ -68,44 +63,20 @@ constinit bool has_exit_key = false;
 
 constexpr std::uint32_t kUnknownCpus = 4096;  // where /sys can't be read
 
-// Makes the block's table hold ids below `count`. Caller holds the heap lock.
+// Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
   if (count > kMaxContexts) return false;
-  if (count <= block_contexts) return true;
-  const std::size_t bytes = round_up(Block::bytes_for(count), os::page_bytes());
-  if (bytes > block_committed) {
-    const auto base = reinterpret_cast<std::uintptr_t>(block);
-    if (!os::calls.commit(base + block_committed, bytes - block_committed)) return false;
-    block_committed = bytes;
+  for (; covered_contexts < count; ++covered_contexts) {
+    // relaxed: no thread has such an id yet
+    arch::brimful_block.contexts[1 + covered_contexts].store(&empty_context, std::memory_order_relaxed);
   }
-  for (std::uint32_t i = block_contexts; i < count; ++i) {
-    block->contexts[1 + i].store(&empty_context, std::memory_order_relaxed);  // relaxed: no id leads here yet
-  }
-  block_contexts = count;
-  return true;
-}
-
-bool make_block() {
-  const std::size_t bytes = round_up(Block::bytes_for(kMaxContexts), os::page_bytes());
-  void* memory = os::calls.map(0, bytes, os::Access::kNone);
-  if (memory == nullptr) return false;
-  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), bytes, "brimful contexts");
-  block = static_cast<Block*>(memory);
-  if (!cover_contexts(mode.cpu_contexts)) {
-    os::calls.unmap(reinterpret_cast<std::uintptr_t>(memory), bytes);
-    block = nullptr;
-    block_committed = 0;
-    return false;
-  }
-  fill_class_tables(*block);
-  block->contexts[0].store(&empty_context, std::memory_order_relaxed);  // relaxed: published with the block
   return true;
 }
 
 void choose_mode() {
   const char* reason = "";
   const std::uint32_t cpus = os::possible_cpus();
-  mode.cpu_contexts = cpus != 0 ? cpus : kUnknownCpus;
+  mode.cpu_contexts = cpus == 0 ? kUnknownCpus : cpus < kMaxContexts ? cpus : kMaxContexts;
   const os::RseqArea area = os::rseq_area();
   mode.uses_mm_cid = area.mm_cid != nullptr;
   if (config::front_end() == config::FrontEnd::kThread) {
@@ -149,25 +120,15 @@ void on_thread_exit(void* value) {
   recycle_context(context);
 }
 
-bool start() {
+void start() {
   const sync::MutexLock guard(pages::heap.lock);
-  if (started.load(std::memory_order_relaxed)) return true;  // relaxed: the lock orders it
-  if (block == nullptr) {
-    config::load();
-    choose_mode();
-    next_thread_id = mode.cpu_contexts;
-    if (!make_block()) return false;
-    has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
-  }
-  // pairs with: the fast paths' plain load, which sees either block whole (filled above)
-  std::atomic_ref(arch::brimful_hot.block).store(block, std::memory_order_release);
-  if (arch::has_fast_allocate()) {
-    // relaxed: a thread that still reads 0 goes the slow way
-    std::atomic_ref(arch::brimful_hot.medium_end).store(kMaxClassBytes + 1, std::memory_order_relaxed);
-    std::atomic_ref(arch::brimful_hot.small_end).store(BRIMFUL_SMALL_MAX + 1, std::memory_order_relaxed);  // relaxed: as above
-  }
+  if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
+  config::load();
+  choose_mode();
+  next_thread_id = mode.cpu_contexts;
+  cover_contexts(mode.cpu_contexts);
+  has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
   started.store(true, std::memory_order_release);  // pairs with: ready() (all of the above)
-  return true;
 }
 
 // Caller holds the heap lock. nullptr when there is no memory.
@@ -179,7 +140,7 @@ Context* make_context(std::uint32_t id) {
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
-  block->contexts[1 + id].store(context, std::memory_order_release);  // pairs with: context_of() (as above)
+  arch::brimful_block.contexts[1 + id].store(context, std::memory_order_release);  // pairs with: context_of() (as above)
   return context;
 }
 
@@ -223,16 +184,15 @@ void attach() {
 
 BRIMFUL_TLS ThreadState thread_state = {};
 
-bool ready() {
-  // pairs with: start() (options, mode and block)
-  if (BRIMFUL_UNLIKELY(!started.load(std::memory_order_acquire)) && !start()) return false;
+void prepare() {
+  // pairs with: start() (options and mode)
+  if (BRIMFUL_UNLIKELY(!started.load(std::memory_order_acquire))) start();
   if (BRIMFUL_UNLIKELY(!thread_state.attached) && !thread_state.gone) attach();
-  return true;
 }
 
 Context* context_of(std::uint32_t id) {
   if (id >= kMaxContexts) return nullptr;
-  Context* context = block->contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
+  Context* context = arch::brimful_block.contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
   return context != &empty_context ? context : nullptr;
 }
 
@@ -268,7 +228,8 @@ void orphan_other_threads() {
 
 namespace arch {
 extern "C" {
-constinit brimful_hot_globals brimful_hot = {&slots::first_block, slots::kFirstTable, 0, 0, 0};
+constinit brimful_hot_globals brimful_hot = {slots::kFirstTable, 0};
+constinit Block brimful_block(&slots::empty_context);
 BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
 }
 }  // namespace arch

@@ -36,8 +36,8 @@ class SlowScope {
   [[nodiscard]] bool nested() const { return thread_state.depth > 1; }
 };
 
-// Starts the allocator if need be and attaches the calling thread if need be. false: no memory for the first tables.
-bool ready();
+// Starts the allocator if need be and attaches the calling thread if need be.
+void prepare();
 
 // The context this thread runs in at this moment, made if need be. nullptr: none (or no memory for it).
 Context* current_context();

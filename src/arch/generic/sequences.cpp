@@ -29,18 +29,13 @@ void store(std::uint64_t& word, std::uint64_t value) {
   std::atomic_ref(word).store(value, std::memory_order_relaxed);  // relaxed: others only look
 }
 
-const Block& block() {
-  // pairs with: start-up, which publishes the block
-  return *std::atomic_ref(brimful_hot.block).load(std::memory_order_acquire);
-}
-
 bool runs_in(Context* context) {
   // relaxed: written by the context's own thread
   return std::atomic_ref(context->active_id).load(std::memory_order_relaxed) == context_id();
 }
 
 void* take(std::uint64_t doubled_class) {
-  const Block& tables = block();
+  const Block& tables = brimful_block;
   // pairs with: make_context() (the context)
   Context* context = tables.contexts[1 + static_cast<std::int32_t>(context_id())].load(std::memory_order_acquire);
   Slot& slot = context->slots[doubled_class / 2];
@@ -62,14 +57,11 @@ Header* header_of(std::uint64_t address) {
 
 const bool kRestartable = false;
 
-bool has_fast_allocate() { return true; }
-
 extern "C" {
 
 void* brimful_malloc(std::size_t bytes) {
-  const Block& tables = block();
-  // relaxed: 0 until the block above was published
-  if (bytes >= std::atomic_ref(brimful_hot.medium_end).load(std::memory_order_relaxed)) return brimful_malloc_slow(bytes);
+  const Block& tables = brimful_block;
+  if (bytes > BRIMFUL_MEDIUM_MAX) return brimful_malloc_slow(bytes);
   const std::size_t step = (bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT;
   void* object = take(bytes <= BRIMFUL_SMALL_MAX ? tables.small[bytes] : tables.medium[step]);
   return object != nullptr ? object : brimful_malloc_slow(bytes);
@@ -98,7 +90,7 @@ void brimful_free(void* pointer) {
 
 void brimful_free_sized(void* pointer, std::size_t bytes) {
   const Header* header = header_of(reinterpret_cast<std::uint64_t>(pointer));
-  if (bytes <= BRIMFUL_SMALL_MAX && block().small[bytes] / 2 == header->size_class) return brimful_free(pointer);
+  if (bytes <= BRIMFUL_SMALL_MAX && brimful_block.small[bytes] / 2 == header->size_class) return brimful_free(pointer);
   brimful_free_sized_slow(pointer, bytes);
 }
 

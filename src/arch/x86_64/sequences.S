@@ -13,15 +13,16 @@
  *
  * free, in words:
  *     header  = table[(p >> 16) & mask]
- *     index   = rotate_right((p - start) * multiplier, 16), below count exactly when p is the start of an object
+ *     index   = rotate_right((p - start) * multiplier, 16), below 4096 exactly when p could be the start of an object
  *   start:
  *     header->owner == *id                            (no: slow)
  *     word[index / 64] |= 1 << index % 64             COMMIT
  *     carry: the bit was set before, a double free; word all ones: the group is entirely free
  *
- * Why BLSR although it needs BMI1 (Haswell 2013, Piledriver 2012): the word is the chain from one call to the next, and
- * BLSR is one cycle on it where BTR of TZCNT's result is four (K = 8 pairs: 7.0 against 5.3 ns). On CPUs without it the
- * limits in brimful_hot stay 0, so malloc always goes to the slow path, whose brimful_seq_take needs no BMI.
+ * Why BSF and LEA/AND, not TZCNT and BLSR: they are as fast on Intel and need no BMI1, so one binary serves every
+ * x86-64. Why not BTR of BSF's result: the word is the chain from one call to the next, and BTR puts four cycles on it
+ * instead of two. The count of a slab is not loaded: words behind a slab's last group are all ones, so an index beyond
+ * it looks like a double free and is sorted out there.
  * INC leaves the carry of BTS alone, so a single JBE sees both "was set" and "all ones". An abort never retries here:
  * it goes to the slow path, which counts its attempts, so a
  * single-stepped program makes progress.
@@ -110,9 +111,8 @@ brimful_rseq_sections_begin:
         subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
         movl    BRIMFUL_QUEUE_SCAN(%r11), %eax
-        popcntq BRIMFUL_HEADER_WORDS-8(%r10,%rax,8), %r9
-        cmpl    $BRIMFUL_REUSE_OBJECTS, %r9d
-        jae     .Lfound_\name
+        cmpl    $0, BRIMFUL_HEADER_WORDS-4(%r10,%rax,8)
+        jne     .Lfound_\name
         movzwl  BRIMFUL_HEADER_GROUPS(%r10), %r9d
 .Lscan_\name:
         cmpl    %r9d, %eax
@@ -142,9 +142,9 @@ brimful_rseq_sections_begin:
 /* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
 .macro ALLOCATE name, slow
 FUNCTION \name
-        cmpq    brimful_hot+BRIMFUL_HOT_SMALL_END(%rip), %rdi
-        jae     .Lmedium_\name
-        movq    brimful_hot(%rip), %r8
+        cmpq    $BRIMFUL_SMALL_MAX, %rdi
+        ja      .Lmedium_\name
+        leaq    brimful_block(%rip), %r8
         movzbl  BRIMFUL_BLOCK_SMALL(%r8,%rdi), %ecx
 .Lclass_\name:
         movq    brimful_thread@gottpoff(%rip), %r9
@@ -155,18 +155,19 @@ FUNCTION \name
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
         movq    (%rsi,%rcx,8), %r10
         movq    (%r10), %r11
-        tzcntq  %r11, %rax
-        blsrq   %r11, %r11
-        jc      .Ladvance_\name
+        bsfq    %r11, %rax
+        jz      .Ladvance_\name
+        leaq    -1(%r11), %rdx
+        andq    %rdx, %r11
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
         addq    8(%rsi,%rcx,8), %rax
         movq    %r11, (%r10)
         SECTION_END \name
         ret
 .Lmedium_\name:
-        cmpq    brimful_hot+BRIMFUL_HOT_MEDIUM_END(%rip), %rdi
-        jae     \slow
-        movq    brimful_hot(%rip), %r8
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
+        ja      \slow
+        leaq    brimful_block(%rip), %r8
         leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
         shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
         movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
@@ -193,7 +194,7 @@ FUNCTION brimful_free
         subq    BRIMFUL_HEADER_START(%rsi), %rdi
         imulq   BRIMFUL_HEADER_MULTIPLIER(%rsi), %rdi
         rorq    $BRIMFUL_DIVISION_SHIFT, %rdi
-        cmpq    BRIMFUL_HEADER_COUNT(%rsi), %rdi
+        cmpq    $BRIMFUL_MAX_OBJECTS, %rdi
         jae     .Lother
         movq    %rdi, %rcx
         shrq    $6, %rcx
@@ -249,7 +250,7 @@ FUNCTION brimful_free_sized
         andq    brimful_hot+BRIMFUL_HOT_MASK(%rip), %rax
         movq    brimful_hot+BRIMFUL_HOT_TABLE(%rip), %rdx
         movq    (%rdx,%rax,8), %rdx
-        movq    brimful_hot(%rip), %r8
+        leaq    brimful_block(%rip), %r8
         movzbl  BRIMFUL_BLOCK_SMALL(%r8,%rsi), %ecx
         shrl    $1, %ecx
         cmpb    %cl, BRIMFUL_HEADER_CLASS(%rdx)
@@ -276,7 +277,7 @@ ALIAS brimful_new, _Znwm, _Znam
 
 /* void* brimful_seq_take(uint64_t doubled_class) */
 FUNCTION brimful_seq_take
-        movq    brimful_hot(%rip), %r8
+        leaq    brimful_block(%rip), %r8
         movq    %rdi, %rcx
         movq    brimful_thread@gottpoff(%rip), %r9
         movq    %fs:(%r9), ID
@@ -286,9 +287,8 @@ FUNCTION brimful_seq_take
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
         movq    (%rsi,%rcx,8), %r10
         movq    (%r10), %r11
-        testq   %r11, %r11
-        jz      .Lnothing
         bsfq    %r11, %rax
+        jz      .Lnothing
         leaq    -1(%r11), %rdi
         andq    %rdi, %r11
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
