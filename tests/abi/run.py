@@ -82,7 +82,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs (without suffix); all when empty")
     parser.add_argument("--how", default="glibc,preload,static,static-pie")
     parser.add_argument("--front-end", default="percpu,thread")
-    parser.add_argument("--verbose", action="store_true", help="print the output of passing runs too")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the output of passing runs too"
+    )
     options = parser.parse_args()
     sources = sorted([*HERE.glob("*.c"), *HERE.glob("*.cpp")])
     if options.names:
@@ -96,7 +98,10 @@ def main() -> int:
                     code, output, seconds = run_program(program, how, front_end)
                     verdict = "ok  " if code == 0 else "FAIL"
                     passed, failed = passed + (code == 0), failed + (code != 0)
-                    print(f"{verdict} {source.stem:24} {how:10} {front_end:7} {seconds:6.1f} s", end="")
+                    print(
+                        f"{verdict} {source.stem:24} {how:10} {front_end:7} {seconds:6.1f} s",
+                        end="",
+                    )
                     print("" if code == 0 else f"  exit {code}", flush=True)
                     if code != 0 or options.verbose:
                         print("".join(f"      {line}\n" for line in output.splitlines()), end="")

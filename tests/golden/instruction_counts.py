@@ -23,6 +23,7 @@ Environment: BRIMFUL_LIB (default build/release/libbrimful.so). Prints the listi
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import struct
@@ -117,7 +118,7 @@ def hit_path(
 ) -> list[Instruction]:
     """The instructions from an entry point to the first ret."""
     order = sorted(listing)
-    following = dict(zip(order, order[1:], strict=False))
+    following = dict(itertools.pairwise(order))
     path: list[Instruction] = []
     address: int | None = start
     while address is not None and address in listing and len(path) < LONGEST_WALK:
@@ -151,16 +152,14 @@ def path_faults(path: list[Instruction], budget: int) -> list[str]:
 def sections() -> list[tuple[int, int, int]]:
     """(start, length, abort handler) of every restartable section in the library's data."""
     image = LIBRARY.read_bytes()
-    loads = []
+    loads: list[tuple[int, int, int]] = []  # file offset, address, length
     for line in tool("readelf", "-lW", str(LIBRARY)).splitlines():
-        found = re.match(
-            r"\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)\s+0x\w+\s+([RWE ]+?)\s+0x", line
-        )
+        found = re.match(r"\s+LOAD\s+(0x\w+)\s+(0x\w+)\s+0x\w+\s+(0x\w+)\s", line)
         if found:
-            loads.append((*(int(found[i], 16) for i in (1, 2, 3)), found[4]))
+            loads.append((int(found[1], 16), int(found[2], 16), int(found[3], 16)))
 
     def at(address: int, size: int) -> bytes:
-        for offset, virtual, length, _ in loads:
+        for offset, virtual, length in loads:
             if virtual <= address and address + size <= virtual + length:
                 return image[offset + address - virtual :][:size]
         return b""
@@ -185,7 +184,8 @@ def sections() -> list[tuple[int, int, int]]:
 
 def names_at(address: int) -> set[str]:
     """Every name of the function that an address lies in, internal ones included."""
-    best, names = -1, set()
+    best = -1
+    names: set[str] = set()
     for line in tool("nm", "--defined-only", str(LIBRARY)).splitlines():
         place, kind, name = line.split()[:3]
         if kind not in "tT" or int(place, 16) > address or int(place, 16) < best:
@@ -208,7 +208,9 @@ def section_faults(listing: dict[int, Instruction], start: int, length: int) -> 
     if not writers or writers[-1] != body[-1]:
         faults.append("the last instruction is no write to memory")
     if len(writers) > allowed:
-        faults.append(f"{len(writers)} writes to memory in {'/'.join(sorted(names))}: {allowed} allowed")
+        faults.append(
+            f"{len(writers)} writes to memory in {'/'.join(sorted(names))}: {allowed} allowed"
+        )
     if start + length not in listing:
         faults.append("the section does not end at an instruction's end")
     for instruction in body:
@@ -238,14 +240,18 @@ def main() -> int:
         path = hit_path(listing, table[name], entry_points)
         faults = path_faults(path, budget)
         passed, failed = passed + (not faults), failed + bool(faults)
-        print(f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions")
+        print(
+            f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions"
+        )
         for fault in faults:
             print(f"     {fault}")
         if faults:
             print("".join(f"     {i + 1:3} {each.text}\n" for i, each in enumerate(path)), end="")
     found = sections()
     if len(found) < 2:
-        print(f"FAIL only {len(found)} restartable sections: malloc and free have one each at least")
+        print(
+            f"FAIL only {len(found)} restartable sections: malloc and free have one each at least"
+        )
         failed += 1
     for start, length, _ in found:
         faults = section_faults(listing, start, length)

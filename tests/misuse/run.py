@@ -98,9 +98,7 @@ def all_cases() -> list[Case]:
         ]
     # The end of a thread flushes its books, so the default tier sees this one too, per thread.
     for size in SMALL:
-        cases.append(
-            Case("double_free_remote_then_owner", (size,), DOUBLE, front_ends=("thread",))
-        )
+        cases.append(Case("double_free_remote_then_owner", (size,), DOUBLE, front_ends=("thread",)))
     for alignment in (16, 64, 4096, 65536, 1 << 21, 1 << 30):
         cases += [Case("double_free_aligned", (alignment, size), DOUBLE) for size in (100, 100000)]
     for old, new in ((64, 5000), (3000, 200000), (32768, 1 << 20)):
@@ -109,7 +107,13 @@ def all_cases() -> list[Case]:
     cases.append(Case("free_stack", (), FOREIGN))
     cases.append(Case("free_text", (), FOREIGN))
     cases += [Case("free_data", (kind,), FOREIGN) for kind in ("data", "constant", "library")]
-    for number in ("0xdeadbeef000", "0x10", "0x7fffffff0000", "0xdead000000000000", str(2**64 - 16)):
+    for number in (
+        "0xdeadbeef000",
+        "0x10",
+        "0x7fffffff0000",
+        "0xdead000000000000",
+        str(2**64 - 16),
+    ):
         cases += [Case("free_garbage", (number, use), FOREIGN) for use in (0, 2)]
     cases += [Case("free_garbage", (number,), ODD_FOREIGN) for number in (1, 8, 2**64 - 1)]
     cases += [Case("free_unmapped", (unmapped,), FOREIGN) for unmapped in (0, 1)]
@@ -132,7 +136,14 @@ def all_cases() -> list[Case]:
     for alignment, size, offset in ((64, 200, 64), (4096, 8192, 4096), (1 << 21, 1 << 22, 1 << 21)):
         cases.append(Case("free_interior_aligned", (alignment, size, offset), INTERIOR))
 
-    for size, claimed in ((64, 100), (64, 30), (1000, 64), (32768, 100), (64, 200000), (200000, 64)):
+    for size, claimed in (
+        (64, 100),
+        (64, 30),
+        (1000, 64),
+        (32768, 100),
+        (64, 200000),
+        (200000, 64),
+    ):
         cases.append(Case("free_sized_wrong", (size, claimed), WRONG_SIZE, "free_sized"))
     cases.append(Case("free_sized_wrong", (1 << 20, 5 << 20), WRONG_SIZE, "free_sized"))
     for size, claimed in ((64, 4000), (4000, 64), (200000, 64)):
@@ -195,8 +206,7 @@ class Runner:
                 command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 text=True,
                 errors="replace",
                 timeout=TIME_LIMIT_S,
@@ -345,7 +355,8 @@ def check_exhaustion(runner: Runner) -> None:
     done = runner.run(command, "reserve:64M,on_exhaustion:grow")
     runner.record("on_exhaustion:grow", [] if obtained(done) == 256 else ["did not grow"], done)
     done = runner.run(command, "reserve:64M,on_exhaustion:abort")
-    right = done.returncode == -signal.SIGABRT and re.fullmatch(r"brimful: .*\n", done.stderr)
+    said = re.fullmatch(r"brimful: .*\n", done.stderr) is not None
+    right = done.returncode == -signal.SIGABRT and said
     faults = [] if right else ["not one line and SIGABRT"]
     runner.record("on_exhaustion:abort", faults, done)
 
