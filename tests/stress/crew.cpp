@@ -13,8 +13,10 @@
 #include <iterator>
 
 #include "clock.h"
+#include "live.h"
 #include "oracle.h"
 #include "shadow.h"
+#include "subject.h"
 #include "workload.h"
 
 namespace brimful::stress {
@@ -27,6 +29,8 @@ constexpr size_t kKeptByGuest = 48;
 constexpr unsigned kGuests = 2;
 constexpr unsigned kRoundsPerFork = 32;
 constexpr unsigned kForkedSeconds = 60;
+constexpr size_t kTolerance = 64 << 10;
+constexpr double kLeakSeconds = 5;
 constexpr uint64_t kNoLimit = uint64_t{1} << 62;
 
 struct Member {
@@ -46,6 +50,7 @@ std::atomic<pid_t>* thread_ids = nullptr;
 std::atomic<uint64_t> streams = 0;
 std::atomic<uint64_t> guests_run = 0;
 std::atomic<uint64_t> forks_done = 0;
+size_t live_before = 0;
 double last_progress = 0;
 uint64_t last_operations = 0;
 
@@ -167,10 +172,30 @@ void balance() {
   if (units != 0) fail(nullptr, 0, "%zu units of shadow are live although everything is freed", units);
 }
 
+// The allocator must come to the same result: nothing is live but what was before, and what the threads left
+// in the C library's caches. Frees that wait in other contexts are told when these have been idle for a
+// second.
+void check_leaks() {
+  const size_t limit = live_before + kTolerance;
+  const double end = seconds_now() + kLeakSeconds;
+  size_t live;
+  do {
+    subject::release(subject::allocate(1));
+    trim();
+    live = live_bytes();
+    if (live <= limit) return;
+    sleep_microseconds(50'000);
+  } while (seconds_now() < end);
+  fail(nullptr, 0, "everything is freed, but the allocator counts %zu live bytes; before the run %zu", live,
+       live_before);
+}
+
 }  // namespace
 
 void Crew::start(const Options& chosen) {
   options = chosen;
+  subject::release(subject::allocate(1));
+  live_before = live_bytes();
   Shadow::initialize();
   office = static_cast<PostOffice*>(map_zeroed(sizeof(PostOffice)));
   office->initialize();
@@ -213,6 +238,7 @@ void Crew::finish() {
   alarm(0);
   const uint64_t done = operations();
   balance();
+  check_leaks();
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   const char* configuration = std::getenv("BRIMFUL_CONF");

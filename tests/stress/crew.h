@@ -30,7 +30,7 @@ class Crew {
   static void check_progress();
 
   // Stops and joins the threads, frees what is left, and fails unless every object was freed once and the
-  // shadow is empty. Then prints the line of success.
+  // shadow is empty, and the allocator counts (nearly) nothing live. Then prints the line of success.
   static void finish();
 };
 
