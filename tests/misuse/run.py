@@ -31,7 +31,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = Path(os.environ.get("BRIMFUL_ROOT", HERE.parents[1]))
 LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so")).resolve()
-ARCHIVE = LIBRARY.with_suffix(".a")
+ARCHIVE = LIBRARY.parent / "libbrimful.a"
 FRONT_ENDS = ("percpu", "thread")
 COMPILE = ["cc", "-std=gnu11", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror"]
 COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-unused-result", "-pthread"]
