@@ -82,7 +82,7 @@ Block find_block(std::uint64_t address, const char* call) {
     }
     case Kind::kLarge:
     case Kind::kEmergency:
-      if (header->start == address || (header->kind == Kind::kEmergency && address - header->start < kGranuleBytes * 4)) {
+      if (header->start == address || (header->kind == Kind::kEmergency && address - header->start < static_cast<Run*>(header)->bytes)) {
         block.run = static_cast<Run*>(header);
         return block;
       }
@@ -100,11 +100,11 @@ Block find_block(std::uint64_t address, const char* call) {
   bad_pointer(address, call);
 }
 
-void check_live(const Block& block) {
+void check_live(const Block& block, const char* call) {
   if (block.slab == nullptr) return;
   const auto group = static_cast<unsigned>(block.index / kGroupObjects);
   if ((slots::free_bits(block.slab, group) >> (block.index % kGroupObjects) & 1) != 0) {
-    meta::report_double_free(*block.slab, block.index);
+    meta::report_double_free(call, *block.slab, block.index);
   }
 }
 
@@ -136,7 +136,12 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(bytes, alignment);
   slots::prepare();
-  return allocate_large(bytes, alignment);
+  void* block = allocate_large(bytes, alignment);
+  if (block == nullptr && bytes <= kMostBytes) {
+    slots::reclaim_all();  // granules of empty slabs may join to what is asked for
+    block = allocate_large(bytes, alignment);
+  }
+  return block;
 }
 
 void free_run_of(Run* run, std::uint64_t address, bool nested) {
@@ -179,7 +184,7 @@ void* reallocate(void* pointer, std::size_t bytes) {
   {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
-    check_live(block);
+    check_live(block, "realloc");
     old_bytes = bytes_of(block, address);
     if (block.slab != nullptr || block.run->kind == Kind::kEmergency) {
       if (may_stay(bytes, old_bytes)) return pointer;
@@ -202,7 +207,7 @@ void* reallocate(void* pointer, std::size_t bytes) {
 std::size_t usable_bytes(const void* pointer, const char* call) {
   const slots::SlowScope scope;
   const Block block = find_block(address_of(pointer), call);
-  check_live(block);
+  check_live(block, call);
   return bytes_of(block, address_of(pointer));
 }
 
@@ -210,14 +215,19 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const slots::SlowScope scope;
   const std::uint64_t address = address_of(pointer);
   const Block block = find_block(address, "free_sized");
+  check_live(block, "free_sized");
   const std::size_t usable = bytes_of(block, address);
+  bool right = shrink_was_refused && bytes <= usable;
   if (block.slab != nullptr) {
     const bool small = bytes <= kMaxClassBytes;
-    if (small && class_of_aligned(bytes, alignment > kObjectAlignment ? alignment : 1) == block.slab->size_class) return;
+    right = right || may_stay(bytes, usable) ||
+            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == block.slab->size_class);
+  } else if (block.run->kind == Kind::kEmergency) {
+    right = bytes <= usable;
+  } else {
+    right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
-  if (bytes > usable || !(may_stay(bytes, usable) || block.slab == nullptr || shrink_was_refused)) {
-    meta::report_wrong_size(address, bytes, usable);
-  }
+  if (!right) meta::report_wrong_size(address, bytes, usable);
 }
 
 std::size_t trim() {
@@ -225,7 +235,7 @@ std::size_t trim() {
   const slots::SlowScope scope;
   if (scope.nested()) return 0;
   slots::prepare();
-  slots::trim();
+  slots::reclaim_all();
   return pages::trim();
 }
 
@@ -275,7 +285,7 @@ void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
 
 void brimful::arch::brimful_free_twice(Header* slab, std::uint64_t index) {
   if (index >= slab->count) return brimful_free_other(slab, index);
-  meta::report_double_free(*static_cast<Slab*>(slab), index);
+  meta::report_double_free("free", *static_cast<Slab*>(slab), index);
 }
 
 void brimful::arch::brimful_free_event(Header* slab) {

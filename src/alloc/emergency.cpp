@@ -12,7 +12,7 @@
 namespace brimful::alloc {
 namespace {
 
-constexpr GranuleCount kGranules(4);
+constexpr GranuleCount kGranules(16);
 constexpr std::size_t kPrefix = 16;
 constexpr std::uint64_t kOnePiece = std::uint64_t{1} << 32;
 constexpr std::uint64_t kOffsetMask = kOnePiece - 1;
@@ -39,6 +39,7 @@ void prepare_emergency() {
   }
   run->multiplier = 1;
   run->kind = Kind::kEmergency;
+  run->size_class = kNoClass;
   run->bytes = kGranules.bytes();
   heap.table.set_all(heap.table.id_of(run->start), kGranules, run);
   reserve.store(run, std::memory_order_release);  // pairs with: allocate_emergency() (the run)

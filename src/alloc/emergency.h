@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Memory for signal handlers that allocate after interrupting a slow path of their own thread: the locks may be held by
-// the very code that waits below the handler, so this path takes none. 256 KiB, bump-allocated; when the last piece is
+// the very code that waits below the handler, so this path takes none. 1 MiB, bump-allocated; when the last piece is
 // freed it starts again from the beginning. POSIX lets no handler call malloc; programs do (crash reporters,
 // profilers), and a deadlock there is an outage. Blocks carry their size in the 16 bytes in front.
 #pragma once

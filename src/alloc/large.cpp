@@ -37,6 +37,7 @@ Run* allocate_run(std::size_t usable, std::size_t alignment) {
   run->multiplier = 1;
   run->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
   run->kind = Kind::kLarge;
+  run->size_class = kNoClass;
   run->bytes = usable;
   run->granules = granules;
   heap.table.set(heap.table.id_of(run->start), run);

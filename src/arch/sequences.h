@@ -68,7 +68,7 @@ static_assert(offsetof(brimful_hot_globals, table) == BRIMFUL_HOT_TABLE);
 static_assert(offsetof(brimful_hot_globals, granule_mask) == BRIMFUL_HOT_MASK);
 BRIMFUL_HIDDEN extern brimful_hot_globals brimful_hot;
 BRIMFUL_HIDDEN extern Block brimful_block;
-BRIMFUL_HIDDEN extern BRIMFUL_TLS_DECL ThreadArea brimful_thread;
+BRIMFUL_HIDDEN extern BRIMFUL_TLS ThreadArea brimful_thread;
 
 // The public fast paths; meta/block.h and slots/ describe what they do in words.
 void* brimful_malloc(std::size_t bytes);

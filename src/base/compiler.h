@@ -9,8 +9,8 @@
 #define BRIMFUL_NOINLINE __attribute__((noinline))
 #define BRIMFUL_COLD __attribute__((noinline, cold))
 #define BRIMFUL_HIDDEN __attribute__((visibility("hidden")))
-#define BRIMFUL_TLS_DECL __attribute__((tls_model("initial-exec"))) thread_local
-#define BRIMFUL_TLS BRIMFUL_TLS_DECL constinit
+// constinit in declarations, too: without it each access to an extern one calls a weak initialiser first.
+#define BRIMFUL_TLS __attribute__((tls_model("initial-exec"))) constinit thread_local
 
 #if defined(BRIMFUL_DEBUG) && BRIMFUL_DEBUG
 #define BRIMFUL_DEBUG_CHECKS 1

@@ -41,7 +41,7 @@ class Line {
     return *this;
   }
   Line& append(const char* text, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i) put(text[i]);
+    for (std::size_t i = 0; i < length; ++i) put(text[i] == '\n' ? '?' : text[i]);
     return *this;
   }
 
@@ -49,8 +49,9 @@ class Line {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
+  // Control characters of foreign text would break the promise of one line.
   void put(char c) {
-    if (size_ < kCapacity) text_[size_++] = c;
+    if (size_ < kCapacity) text_[size_++] = static_cast<unsigned char>(c) < ' ' && c != '\n' ? '?' : c;
   }
 
   char text_[kCapacity + 1] = {};  // ends with '\0' always

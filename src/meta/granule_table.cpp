@@ -15,7 +15,7 @@ constexpr std::uint64_t kLeastGranules = 1024;
 
 }  // namespace
 
-constinit Header none = {0, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, 0, 0};
+constinit Header none = {0, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, kNoClass, 0};
 
 Header& GranuleTable::none_header() { return none; }
 

@@ -49,6 +49,14 @@ inline constexpr std::uint32_t kOwnerShared = 0xFFFFFFF2U;    // served under th
 inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;  // not a slab any more
 inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;    // between a reclaimed context and its next state
 
+// Added to a context's id: others have freed objects of the slab, or may have. The owner's fast path then takes the slab
+// for somebody else's and goes where they are collected first, so that a second free of such an object is found.
+inline constexpr std::uint32_t kOwnerHasRemote = 0x40000000U;
+inline constexpr std::uint32_t kFirstSpecialOwner = kOwnerDetached;
+
+// The class of headers that are no slab's: no request has it.
+inline constexpr ClassId kNoClass = 0xFF;
+
 struct Header {
   std::uint64_t start;                    // address of the first byte
   std::uint64_t multiplier;               // slabs: of the class; else 1

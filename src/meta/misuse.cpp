@@ -12,8 +12,8 @@ const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const vo
 
 }  // namespace
 
-void report_double_free(const Slab& slab, std::uint64_t index) {
-  os::report_and_abort(Line() << "double free: free(" << as_pointer(slab.object(index)) << "): this "
+void report_double_free(const char* call, const Slab& slab, std::uint64_t index) {
+  os::report_and_abort(Line() << "double free: " << call << "(" << as_pointer(slab.object(index)) << "): this "
                               << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes
                               << ") is already free");
 }

@@ -12,8 +12,8 @@
 
 namespace brimful::meta {
 
-// Object `index` of the slab was free already.
-[[noreturn]] BRIMFUL_COLD void report_double_free(const Slab& slab, std::uint64_t index);
+// Object `index` of the slab was free already when `call` got it.
+[[noreturn]] BRIMFUL_COLD void report_double_free(const char* call, const Slab& slab, std::uint64_t index);
 
 // `pointer` is not the start of a live block. `call` is the function's name. `owner` is the slab or block whose memory
 // holds the pointer, or nullptr; `was_used`: the pointer lies in the heap, where memory was handed out at some time.

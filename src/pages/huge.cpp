@@ -37,6 +37,7 @@ Run* HugeBlocks::allocate(std::size_t bytes, std::size_t alignment) {
   block->multiplier = 1;
   block->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
   block->kind = Kind::kHuge;
+  block->size_class = kNoClass;
   block->bytes = usable;
   blocks_.insert(block);
   used_bytes_ += usable;

@@ -66,6 +66,7 @@ bool PageHeap::make_free(std::uint64_t start, GranuleCount count, bool dirty, st
   spare->count = 0;
   spare->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
   spare->kind = Kind::kFree;
+  spare->size_class = kNoClass;
   spare->granules = count;
   spare->dirty = dirty;
   spare->stamp_ms = stamp_ms;

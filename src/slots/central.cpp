@@ -18,7 +18,7 @@ Slab* Central::take(std::uint32_t id) {
   if (slab == nullptr) return nullptr;
   set_listed(slab, Listed::kNowhere);
   // pairs with: acquire of owner in free (the words as the last owner left them are read by the new one)
-  slab->owner.store(id, std::memory_order_release);
+  slab->owner.store(id | kOwnerHasRemote, std::memory_order_release);
   return slab;
 }
 
@@ -44,6 +44,27 @@ bool Central::tell(Slab* slab, unsigned group, std::uint64_t mask, std::uint64_t
   }
   release_slab(slab);
   return true;
+}
+
+void Central::release_empty() {
+  const sync::MutexLock guard(lock);
+  const auto release = [](Slab* slab) {
+    set_listed(slab, Listed::kNowhere);
+    slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: release_slab() publishes it
+    release_slab(slab);
+  };
+  for (Slab* slab = slabs_.front(); slab != nullptr;) {
+    Slab* next = slab->next;
+    if (is_all_free(slab)) {
+      slabs_.remove(slab);
+      release(slab);
+    }
+    slab = next;
+  }
+  if (shared_ != nullptr && is_all_free(shared_)) {
+    release(shared_);
+    shared_ = nullptr;
+  }
 }
 
 void publish(Slab* slab) {

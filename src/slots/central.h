@@ -33,6 +33,9 @@ class Central {
   // the group's remote mask as it was. false: the slab does not lie in the index, nothing was done.
   bool tell(Slab* slab, unsigned group, std::uint64_t mask, std::uint64_t* before);
 
+  // Releases the slabs of the index that have no live object, and an empty shared slab.
+  void release_empty();
+
   // One object of the shared slab; nullptr when there is no memory.
   void* allocate_shared(ClassId size_class);
 

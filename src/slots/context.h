@@ -44,8 +44,6 @@ struct ClassQueue {
 };
 
 inline constexpr std::size_t kPendingEntries = 16;
-inline constexpr std::uint32_t kMaxContextId = kOwnerDetached;  // ids are below, special owners from here on
-
 // Groups taken (up to 64 mallocs each) or emptied in a current slab until somebody looks whether time has passed.
 inline constexpr std::int32_t kHeartbeat = 64;
 

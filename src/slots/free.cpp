@@ -33,14 +33,14 @@ PendingEntry& entry_for(Context* context, std::uint64_t key) {
 static_assert(kPendingEntries == 16);
 
 [[noreturn]] void double_free(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free(*slab, std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  meta::report_double_free("free", *slab, std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
 }
 
 // The first free of a slab that nobody owns takes it back for the context that let it go.
 void adopt(Slab* slab, Context* context) {
   std::uint32_t expected = kOwnerDetached;
   // pairs with: detach_full() (the words as we left them)
-  if (!slab->owner.compare_exchange_strong(expected, context->id, std::memory_order_acq_rel,
+  if (!slab->owner.compare_exchange_strong(expected, context->id | kOwnerHasRemote, std::memory_order_acq_rel,
                                            std::memory_order_relaxed)) {  // relaxed: another has it
     return;
   }
@@ -62,12 +62,12 @@ void adopt(Slab* slab, Context* context) {
 // can't vanish after that while we hold the lock of the list it is in; without that lock it is not touched again.
 bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint64_t mask, std::uint64_t* before) {
   if (owner == kOwnerCentral) return central[slab->size_class].tell(slab, group, mask, before);
-  Context* context = owner < kMaxContextId ? context_of(owner) : nullptr;
+  Context* context = owner < kFirstSpecialOwner ? context_of(owner) : nullptr;
   if (context == nullptr || !context->lock.try_lock()) return false;
   bool told = false;
   bool release = false;
   // relaxed: a slab in a context's queue changes its owner under the context's lock only
-  if (slab->owner.load(std::memory_order_relaxed) == owner && listed(slab) == Listed::kQueue) {
+  if (owner_id(slab->owner.load(std::memory_order_relaxed)) == owner && listed(slab) == Listed::kQueue) {
     // pairs with: collect_remote() (the objects' last use)
     *before = slab->remote(group).fetch_or(mask, std::memory_order_acq_rel);
     told = true;
@@ -89,20 +89,23 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   // relaxed: a count that only decides when to publish
   const std::uint64_t told = slab->remote_count().fetch_add(bits, std::memory_order_relaxed) + bits;
   const bool worth_publishing = told * 4 >= slab->count;
-  std::uint32_t owner = slab->owner.load(std::memory_order_acquire);  // pairs with: detach_full(), Central::add()
+  // pairs with: detach_full(), Central::add()
+  std::uint32_t owner = owner_id(slab->owner.load(std::memory_order_acquire));
   if (owner == kOwnerDetached && worth_publishing) {
     publish(slab);
-    owner = slab->owner.load(std::memory_order_acquire);  // pairs with: as above
+    owner = owner_id(slab->owner.load(std::memory_order_acquire));  // pairs with: as above
   }
   std::uint64_t before = 0;
   if ((free_bits(slab, group) | mask) == kAllFree && tell_under_lock(slab, owner, group, mask, &before)) {
+    mark_remote(slab);
     if ((before & mask) != 0) double_free(slab, group, before & mask);
     return;
   }
   // pairs with: detach_full() (either it sees our bits, or we see the slab detached), collect_remote()
   before = slab->remote(group).fetch_or(mask, std::memory_order_seq_cst);
   if ((before & mask) != 0) double_free(slab, group, before & mask);
-  // The slab may be gone by now, its header another slab's; publishing a detached slab is legal whichever it is.
+  // The slab may be gone by now, its header another slab's; a mark, and publishing a detached slab, are legal on any.
+  mark_remote(slab);
   // pairs with: detach_full()
   if (owner != kOwnerDetached && worth_publishing && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached) {
     publish(slab);
@@ -162,6 +165,7 @@ void free_nested(Slab* slab, std::uint64_t index) {
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);
   if ((before & bit) != 0) double_free(slab, group, bit);
+  mark_remote(slab);
 }
 
 void free(Slab* slab, std::uint64_t index) {
@@ -172,7 +176,7 @@ void free(Slab* slab, std::uint64_t index) {
     if (owner == id) {
       switch (arch::brimful_seq_free(slab, index)) {
         case arch::Outcome::kAlreadySet:
-          meta::report_double_free(*slab, index);
+          meta::report_double_free("free", *slab, index);
         case arch::Outcome::kGroupFree:
           // relaxed: lossy by design, as in the fast path
           if (slab->countdown.fetch_sub(1, std::memory_order_relaxed) <= 1) on_countdown(slab);
@@ -182,6 +186,15 @@ void free(Slab* slab, std::uint64_t index) {
         default:
           continue;
       }
+    }
+    if (owner == (id | kOwnerHasRemote)) {
+      Context* context = current_context();
+      if (context == nullptr || !context->lock.try_lock()) break;
+      // relaxed: a slab of this context changes its owner under this lock only
+      const bool ours = owner_id(slab->owner.load(std::memory_order_relaxed)) == context->id;
+      if (ours) collect_all(slab, context);
+      context->lock.unlock();
+      continue;
     }
     if (owner != kOwnerDetached || slab->last_owner != id) break;
     Context* context = current_context();
@@ -194,11 +207,11 @@ void on_countdown(Slab* slab) {
   tick();
   Context* context = current_context();
   // relaxed: decided again under the lock
-  if (context == nullptr || slab->owner.load(std::memory_order_relaxed) != context->id) return;
+  if (context == nullptr || owner_id(slab->owner.load(std::memory_order_relaxed)) != context->id) return;
   if (!context->lock.try_lock()) return;
   bool release = false;
   // relaxed: a slab in this context's queue or slot changes its owner under this lock only
-  if (slab->owner.load(std::memory_order_relaxed) == context->id) {
+  if (owner_id(slab->owner.load(std::memory_order_relaxed)) == context->id) {
     switch (listed(slab)) {
       case Listed::kQueue:
         release = is_all_free(slab);

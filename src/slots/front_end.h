@@ -26,8 +26,9 @@ void on_countdown(Slab* slab);
 // Time passes: purging, idle contexts, empty current slabs. Cheap when nothing is due.
 void tick();
 
-// Gives back whatever this thread can give back without waiting: pending frees, empty slabs of its context.
-void trim();
+// Gives back every slab without a live object, as far as no lock has to be waited for: the running context's, those of
+// other CPUs (whose threads go on from the central index), and the index's. For the moment before memory is refused.
+void reclaim_all();
 
 // --- between the parts of the front end -------------------------------------------------------------------------
 
@@ -40,6 +41,10 @@ void free_remote(Slab* slab, std::uint64_t index);
 // Tells every pending free of the context; `context` is the running one.
 void flush_pending(Context* context);
 
+// Takes the mark kOwnerHasRemote off a slab of the running context and moves what others freed to its words. false: the
+// thread runs elsewhere now; what was not placed is back in the masks, and the mark is up. Caller holds context->lock.
+bool collect_all(Slab* slab, Context* context);
+
 // Puts a slab the context owns at the end of its queue. Caller holds context->lock.
 void enqueue(Context* context, Slab* slab);
 
@@ -49,6 +54,10 @@ void drain_inbox(Context* context);
 // Empties a context in which no sequence can run (its thread exits, is dead, or it is gated): slabs go to the central
 // index or back. Caller holds context->lock.
 void release_context(Context* context);
+
+// Releases slabs of the running context that fill slots and have had no live object for more than `ticks` looks. Caller
+// holds context->lock.
+void release_empty_currents(Context* context, unsigned ticks);
 
 // Releases one context whose thread did not survive a fork. Cheap when there is none.
 void reclaim_orphans();

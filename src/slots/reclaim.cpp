@@ -92,47 +92,36 @@ void reclaim_orphans() {
   orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
 }
 
-void reclaim_idle(std::uint64_t now_ms) {
-  // relaxed: two threads may both look; the contexts' locks sort them
-  if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
-  next_look_ms.store(now_ms + kLookEveryMs, std::memory_order_relaxed);  // relaxed: as above
-  const std::uint32_t own_id = current_id();
-  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
-    const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
-    if (!context->lock.try_lock()) continue;
-    drain_inbox(context);
-    // relaxed: the barrier orders it
-    std::atomic_ref(context->active_id).store(arch::kNoContext, std::memory_order_relaxed);
-    close_slots(context);
-    for_each_slab(context, [](Slab* slab) {
-      slab->owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the barrier orders it
+namespace {
+
+// Empties a CPU's context that no thread should be running in (one that is loses only its speed). Caller holds its
+// lock. false: this kernel has no barrier for it (before Linux 5.10); nothing has changed.
+bool close_context(Context* context) {
+  drain_inbox(context);
+  // relaxed: the barrier orders it
+  std::atomic_ref(context->active_id).store(arch::kNoContext, std::memory_order_relaxed);
+  close_slots(context);
+  for_each_slab(context, [](Slab* slab) {
+    slab->owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the barrier orders it
+  });
+  const bool closed = os::rseq_barrier();
+  if (closed) {
+    // A malloc that advanced to its next group just before the barrier has filled its slot again: release_context()
+    // empties the slots once more, and nothing can fill them now.
+    release_context(context);
+    context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
+  } else {
+    for_each_slab(context, [context](Slab* slab) {
+      // relaxed: nobody took the slab for another's
+      slab->owner.store(context->id | kOwnerHasRemote, std::memory_order_relaxed);
     });
-    const bool closed = os::rseq_barrier();
-    if (closed) {
-      // A malloc that advanced to its next group just before the barrier has filled its slot again: release_context()
-      // empties the slots once more, and nothing can fill them now.
-      release_context(context);
-      context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
-    } else {
-      // No such barrier (before Linux 5.10): nothing was moved yet, so everything goes back as it was.
-      for_each_slab(context, [context](Slab* slab) {
-        slab->owner.store(context->id, std::memory_order_relaxed);  // relaxed: the value was never seen as another's
-      });
-    }
-    // pairs with: sequences, which read it in their context
-    std::atomic_ref(context->active_id).store(context->id, std::memory_order_release);
-    context->lock.unlock();
-    if (!closed) return;
   }
+  // pairs with: sequences, which read it in their context
+  std::atomic_ref(context->active_id).store(context->id, std::memory_order_release);
+  return closed;
 }
 
-void trim() {
-  Context* context = current_context();
-  if (context == nullptr) return;
-  flush_pending(context);
-  if (!context->lock.try_lock()) return;
-  drain_inbox(context);
+void release_empty_partials(Context* context) {
   for (ClassQueue& queue : context->queues) {
     for (Slab* slab = queue.partial.front(); slab != nullptr;) {
       Slab* next = slab->next;
@@ -144,19 +133,65 @@ void trim() {
       slab = next;
     }
   }
-  context->lock.unlock();
 }
 
+}  // namespace
+
+void reclaim_idle(std::uint64_t now_ms) {
+  // relaxed: two threads may both look; the contexts' locks sort them
+  if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
+  next_look_ms.store(now_ms + kLookEveryMs, std::memory_order_relaxed);  // relaxed: as above
+  const std::uint32_t own_id = current_id();
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
+    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
+    if (!context->lock.try_lock()) continue;
+    const bool closed = close_context(context);
+    context->lock.unlock();
+    if (!closed) return;
+  }
+}
+
+void reclaim_all() {
+  Context* own = current_context();
+  if (own != nullptr) flush_pending(own);
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    if (!context->lock.try_lock()) continue;
+    drain_inbox(context);
+    release_empty_partials(context);
+    if (context == own) {
+      release_empty_currents(context, 0);
+    } else if (is_per_cpu() && !context->taken) {
+      close_context(context);
+    }
+    context->lock.unlock();
+  }
+  for (Central& index : central) index.release_empty();
+}
+
+namespace {
+
+// The contexts whose locks lock_all() holds: this one and those behind it in the list.
+constinit Context* locked_contexts = nullptr;
+
+}  // namespace
+
 void lock_all() {
-  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.lock();
-  for (Central& index : central) index.lock.lock();
-  pages::heap.lock.lock();
+  for (;;) {
+    Context* head = all_contexts();
+    for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock();
+    for (Central& index : central) index.lock.lock();
+    pages::heap.lock.lock();
+    locked_contexts = head;
+    if (all_contexts() == head) return;
+    unlock_all();  // a context was made meanwhile, and its lock is not ours
+  }
 }
 
 void unlock_all() {
   pages::heap.lock.unlock();
   for (Central& index : central) index.lock.unlock();
-  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.unlock();
+  for (Context* c = locked_contexts; c != nullptr; c = c->next_all) c->lock.unlock();
 }
 
 void after_fork_in_child() {

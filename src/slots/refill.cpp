@@ -31,13 +31,9 @@ bool empty_slot(Context* context, ClassId size_class) {
 Refill install_next_group(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
+  if (!collect_all(slab, context)) return Refill::kMoved;
   for (unsigned i = 0; i < slab->groups; ++i) {
     const unsigned group = (queue.scan + i) % slab->groups;
-    const std::uint64_t remote = collect_remote(slab, group);
-    if (remote != 0 && arch::brimful_seq_or(context, &slab->words()[group], remote) != arch::Outcome::kDone) {
-      return_remote(slab, group, remote);
-      return Refill::kMoved;
-    }
     if (owner_bits(slab, group) == 0) continue;  // a bit freed meanwhile is found next time
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base) !=
@@ -70,7 +66,7 @@ Refill detach_full(Context* context, ClassId size_class) {
   if (has_free(slab)) {
     std::uint32_t expected = kOwnerDetached;
     // pairs with: the store above and publish() (who wins lists the slab)
-    if (slab->owner.compare_exchange_strong(expected, context->id, std::memory_order_acq_rel,
+    if (slab->owner.compare_exchange_strong(expected, context->id | kOwnerHasRemote, std::memory_order_acq_rel,
                                             std::memory_order_relaxed)) {  // relaxed: another has it
       enqueue(context, slab);
     }
@@ -112,6 +108,7 @@ Refill refill(Context* context, ClassId size_class) {
 }  // namespace
 
 void* allocate(ClassId size_class) {
+  bool reclaimed = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
@@ -120,11 +117,41 @@ void* allocate(ClassId size_class) {
     const Refill result = refill(context, size_class);
     --context->heartbeat;
     context->lock.unlock();
-    if (result == Refill::kNoMemory) break;
-    void* object = arch::brimful_seq_take(2U * size_class);
+    if (result == Refill::kNoMemory) {
+      if (reclaimed) return nullptr;
+      reclaim_all();
+      reclaimed = true;
+      continue;
+    }
+    void* object = arch::brimful_seq_take(std::uint64_t{2} * size_class);
     if (object != nullptr) return object;
   }
-  return central[size_class].allocate_shared(size_class);
+  void* object = central[size_class].allocate_shared(size_class);
+  if (object == nullptr && !reclaimed) {
+    reclaim_all();
+    object = central[size_class].allocate_shared(size_class);
+  }
+  return object;
+}
+
+bool collect_all(Slab* slab, Context* context) {
+  // relaxed: the mark goes up again for whatever comes later
+  if ((slab->owner.load(std::memory_order_relaxed) & kOwnerHasRemote) == 0) return true;
+  if (arch::brimful_seq_store32(context, reinterpret_cast<std::uint32_t*>(&slab->owner), context->id) !=
+      arch::Outcome::kDone) {
+    return false;
+  }
+  // pairs with: mark_remote() (who sees the mark down puts it up again; whose mark we took down, those bits we see)
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    const std::uint64_t mask = collect_remote(slab, g);
+    if (mask != 0 && arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
+      return_remote(slab, g, mask);
+      mark_remote(slab);
+      return false;
+    }
+  }
+  return true;
 }
 
 void enqueue(Context* context, Slab* slab) {
@@ -144,15 +171,12 @@ void drain_inbox(Context* context) {
   }
 }
 
-namespace {
-
-// Empty slabs of a context that no slot needs: those current for two looks in a row without a live object.
-void sweep_currents(Context* context) {
+void release_empty_currents(Context* context, unsigned ticks) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     ClassQueue& queue = context->queues[c];
     Slab* slab = queue.current;
     if (slab == nullptr || !is_all_free(slab)) continue;
-    if (slab->idle_ticks++ < 1) continue;
+    if (slab->idle_ticks++ < ticks) continue;
     if (!empty_slot(context, static_cast<ClassId>(c))) return;
     if (!is_all_free(slab)) continue;  // an object was taken before the slot was emptied: the slot refills
     queue.current = nullptr;
@@ -160,8 +184,6 @@ void sweep_currents(Context* context) {
     release_slab(slab);
   }
 }
-
-}  // namespace
 
 void tick() {
   constexpr std::uint64_t kSweepMs = 250;
@@ -177,7 +199,7 @@ void tick() {
   if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
   flush_pending(context);
-  sweep_currents(context);
+  release_empty_currents(context, 1);
   context->lock.unlock();
 }
 

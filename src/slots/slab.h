@@ -40,6 +40,21 @@ inline std::uint64_t free_bits(Slab* slab, unsigned group) {
   return owner_bits(slab, group) | slab->remote(group).load(std::memory_order_relaxed);
 }
 
+// The context that owns a slab, without the mark; specials stay what they are.
+inline std::uint32_t owner_id(std::uint32_t owner) {
+  return owner < kFirstSpecialOwner ? owner & ~kOwnerHasRemote : owner;
+}
+
+// Tells the context that owns the slab that it should collect remote masks before it frees again. Harmless on any
+// header, so the slab may be gone already.
+inline void mark_remote(Slab* slab) {
+  std::uint32_t owner = slab->owner.load(std::memory_order_seq_cst);  // pairs with: collect_all() (our bits)
+  while (owner < kOwnerHasRemote) {
+    // pairs with: collect_all() (our bits)
+    if (slab->owner.compare_exchange_weak(owner, owner | kOwnerHasRemote, std::memory_order_seq_cst)) return;
+  }
+}
+
 inline bool is_all_free(Slab* slab) {
   for (unsigned g = 0; g < slab->groups; ++g) {
     if (free_bits(slab, g) != kAllFree) return false;

@@ -24,7 +24,7 @@ struct ThreadState {
   bool gone;                // the exit hook ran
   Context* own_context;
 };
-extern BRIMFUL_TLS_DECL ThreadState thread_state;
+extern BRIMFUL_TLS ThreadState thread_state;
 
 // Marks a slow path. A signal handler that lands inside one and allocates is `nested`: it must take no lock.
 class SlowScope {
