@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { kWorkers = 4, kSlots = 256, kLarge = 100000 };
+enum { kWorkers = 4, kSlots = 256, kLarge = 16384 };
 static const double kSeconds = 3.0;
 
 static volatile int is_over;
