@@ -7,11 +7,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
-
-// In the test library. The shipped one hides it, but is linked with operator new, which is the same.
-extern "C" [[gnu::weak, gnu::visibility("hidden")]] void* brimful_new(size_t bytes);
 
 namespace brimful::stress {
 namespace {
@@ -43,7 +41,11 @@ void* allocate(size_t size) {
   return pointer;
 }
 
-void* allocate_new(size_t size) { return &brimful_new != nullptr ? brimful_new(size) : ::operator new(size); }
+void* allocate_new(size_t size) {
+  static void* (*const volatile standard)(size_t) = &std::malloc;
+  static void* (*const volatile ours)(size_t) = &brimful_malloc;
+  return standard == ours ? ::operator new(size) : allocate(size);
+}
 
 void* allocate_zeroed(size_t count, size_t size) {
   void* pointer = brimful_calloc(count, size);

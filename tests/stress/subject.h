@@ -31,7 +31,7 @@ void set_sabotage(Sabotage kind);
 
 namespace subject {
 void* allocate(size_t size);
-// operator new without its C++ half where the library offers that, else the program's.
+// operator new, where the library that is under test replaces it; else as allocate().
 void* allocate_new(size_t size);
 void* allocate_zeroed(size_t count, size_t size);
 void* reallocate(void* pointer, size_t size);
