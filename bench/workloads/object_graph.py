@@ -18,7 +18,6 @@ import hashlib
 import json
 import pickle
 import random
-import sys
 from typing import Any
 
 RECORDS = 21_000
@@ -79,4 +78,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
