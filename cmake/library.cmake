@@ -42,6 +42,8 @@ if(BRIMFUL_INTERPOSE)
   target_compile_definitions(brimful_objects PRIVATE BRIMFUL_INTERPOSE=1)
 endif()
 target_link_libraries(brimful_objects PRIVATE brimful_flags)
+# The nothrow forms of operator new catch what a new-handler throws; the C++ run time stays weak (see the file).
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/abi/operators.cpp PROPERTIES COMPILE_OPTIONS -fexceptions)
 set_target_properties(brimful_objects PROPERTIES
   POSITION_INDEPENDENT_CODE ON
   CXX_VISIBILITY_PRESET hidden
@@ -66,6 +68,8 @@ target_link_options(brimful PRIVATE
   -Wl,-z,defs -Wl,-z,now -Wl,-z,relro
   # Once loaded it stays: fork handlers, thread-exit keys and live objects lead back into it.
   -Wl,-z,nodelete
+  # Our own calls of malloc stay inside, without a jump through the procedure linkage table.
+  -Wl,-Bsymbolic
   -Wl,--build-id -Wl,--gc-sections -Wl,--hash-style=gnu)
 target_include_directories(brimful INTERFACE ${PROJECT_SOURCE_DIR}/include)
 

@@ -3,6 +3,7 @@
 // C++ operator new and delete beyond the plain ones (which are labels on the fast paths, arch/): failure by new-handler
 // and bad_alloc, nothrow, aligned and sized forms. [new.delete] of the C++ standard.
 //
+// This file alone is compiled with exceptions: a new-handler may throw, and the nothrow forms turn that into nullptr.
 // libstdc++ is not linked: a C program must not load it for our sake. Its two functions that we need are weak, and
 // where they are absent (libstdc++ came later, by dlopen) they are looked up when memory has run out.
 #include <dlfcn.h>
@@ -20,6 +21,9 @@ extern "C" {
 __attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
 __attribute__((weak)) void _ZSt17__throw_bad_allocv();
 }
+
+// What the compiler calls for try and catch, weak for the same reason.
+asm(".weak __gxx_personality_v0, __cxa_begin_catch, __cxa_end_catch, __cxa_call_terminate");
 
 namespace {
 
@@ -62,12 +66,15 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
   return block;
 }
 
-// The standard lets a handler throw; this function is compiled without exceptions, and one that passes through a nothrow
-// form ends the program, as it would through any noexcept function.
 void* allocate_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* block = allocate(bytes, alignment);
-  while (block == nullptr && handler_made_room()) block = allocate(bytes, alignment);
-  return block;
+  if (block != nullptr) return block;
+  try {
+    while (block == nullptr && handler_made_room()) block = allocate(bytes, alignment);
+    return block;
+  } catch (...) {
+    return nullptr;
+  }
 }
 
 }  // namespace

@@ -13,17 +13,19 @@
 namespace brimful::meta {
 
 bool Arena::grow() {
-  void* chunk = os::calls.map(0, chunk_bytes_, os::Access::kReadWrite);
-  if (chunk == nullptr && chunk_bytes_ > (std::size_t{64} << 10)) {  // near a limit a small chunk may still fit
-    chunk_bytes_ = std::size_t{64} << 10;
-    chunk = os::calls.map(0, chunk_bytes_, os::Access::kReadWrite);
+  std::size_t bytes = chunk_bytes_;
+  auto chunk = reinterpret_cast<std::uintptr_t>(os::calls.map(0, bytes, os::Access::kReadWrite));
+  if (chunk == 0) {
+    bytes = kGranuleBytes;
+    chunk = fallback_ != nullptr ? fallback_() : 0;
+    if (chunk == 0) return false;
+  } else if (chunk_bytes_ < kHugepageBytes) {
+    chunk_bytes_ *= 2;
   }
-  if (chunk == nullptr) return false;
-  os::calls.name(reinterpret_cast<std::uintptr_t>(chunk), chunk_bytes_, "brimful metadata");
-  next_ = reinterpret_cast<std::uintptr_t>(chunk);
-  end_ = next_ + chunk_bytes_;
-  mapped_bytes_ += chunk_bytes_;
-  if (chunk_bytes_ < kHugepageBytes) chunk_bytes_ *= 2;
+  os::calls.name(chunk, bytes, "brimful metadata");
+  next_ = chunk;
+  end_ = chunk + bytes;
+  mapped_bytes_ += bytes;
   return true;
 }
 

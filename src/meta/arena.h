@@ -22,6 +22,11 @@ class Arena {
   // Takes back what allocate(bytes) gave. Caller holds the heap lock.
   void free(void* piece, std::size_t bytes);
 
+  // Where to get 64 KiB when the system gives no more address space (RLIMIT_AS, map count): from the heap's own windows.
+  // Returns 0 when there is none either. Called under the heap lock, must not allocate metadata.
+  using Fallback = std::uintptr_t (*)();
+  constexpr explicit Arena(Fallback fallback) : fallback_(fallback) {}
+
   // Bytes taken from the system.
   [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_; }
 
@@ -32,6 +37,7 @@ class Arena {
 
   bool grow();
 
+  Fallback fallback_;
   std::uintptr_t next_ = 0;
   std::uintptr_t end_ = 0;
   std::size_t chunk_bytes_ = std::size_t{256} << 10;

@@ -77,7 +77,8 @@ struct Slab : Header {
   Slab* prev;
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
-  std::uint8_t unused[6];
+  std::uint8_t batch;       // objects offered to malloc at a time; constant
+  std::uint8_t unused[5];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
@@ -125,6 +126,10 @@ static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER);
 static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
 static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
 static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class makes it "conditionally supported": both compilers do
+static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH);
+#pragma GCC diagnostic pop
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
 

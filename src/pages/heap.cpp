@@ -18,9 +18,16 @@ constexpr std::size_t kSliceBytes = std::size_t{32} << 20;
 
 constinit std::atomic<std::uint64_t> next_tick_ms{0};
 
+// Metadata in a window: a granule at the front of a free run, which needs no header to be cut off.
+std::uintptr_t granule_for_metadata() {
+  const std::uintptr_t granule = heap.pages.allocate(GranuleCount(1), kGranuleBytes);
+  if (granule != 0) heap.pages.clear(granule, kGranuleBytes);
+  return granule;
+}
+
 }  // namespace
 
-constinit Heap heap;
+constinit Heap heap(granule_for_metadata);
 
 void tick(std::uint64_t now_ms) {
   // relaxed: two threads may both tick; the lock below sorts them

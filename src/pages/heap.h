@@ -12,6 +12,8 @@
 namespace brimful::pages {
 
 struct Heap {
+  constexpr explicit Heap(meta::Arena::Fallback fallback) : arena(fallback) {}
+
   sync::Mutex lock;
   meta::Arena arena;
   meta::GranuleTable table;

@@ -36,7 +36,7 @@ Refill install_next_group(Context* context, ClassId size_class) {
     const unsigned group = (queue.scan + i) % slab->groups;
     if (owner_bits(slab, group) == 0) continue;  // a bit freed meanwhile is found next time
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
-    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base) !=
+    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, slab->batch) !=
         arch::Outcome::kDone) {
       return Refill::kMoved;
     }

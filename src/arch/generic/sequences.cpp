@@ -9,48 +9,65 @@
 #include <atomic>
 #include <bit>
 
-#include "meta/block.h"
-#include "meta/header.h"
-#include "slots/context.h"
-
 namespace brimful::arch {
 namespace {
 
+// This layer knows the structures by arch/layout.h alone, as the assembly does.
+template <class T>
+std::atomic_ref<T> at(void* base, std::size_t offset) {
+  return std::atomic_ref(*reinterpret_cast<T*>(static_cast<char*>(base) + offset));
+}
+
 // relaxed: the id belongs to this thread
 std::uint32_t context_id() {
-  return std::atomic_ref(*const_cast<std::uint32_t*>(brimful_thread.context_id)).load(std::memory_order_relaxed);
+  auto* id = const_cast<std::uint32_t*>(brimful_thread.context_id);
+  return std::atomic_ref(*id).load(std::memory_order_relaxed);  // relaxed: as above
 }
 
-std::uint64_t load(std::uint64_t& word) {
-  return std::atomic_ref(word).load(std::memory_order_relaxed);  // relaxed: one context writes the word
+std::uint64_t load(std::uint64_t* word) {
+  return std::atomic_ref(*word).load(std::memory_order_relaxed);  // relaxed: one context writes the word
 }
 
-void store(std::uint64_t& word, std::uint64_t value) {
-  std::atomic_ref(word).store(value, std::memory_order_relaxed);  // relaxed: others only look
+void store(std::uint64_t* word, std::uint64_t value) {
+  std::atomic_ref(*word).store(value, std::memory_order_relaxed);  // relaxed: others only look
 }
+
+std::uint8_t* block() { return reinterpret_cast<std::uint8_t*>(&brimful_block); }
 
 bool runs_in(Context* context) {
   // relaxed: written by the context's own thread
-  return std::atomic_ref(context->active_id).load(std::memory_order_relaxed) == context_id();
+  return at<std::uint32_t>(context, BRIMFUL_CONTEXT_ACTIVE_ID).load(std::memory_order_relaxed) == context_id();
+}
+
+std::uint64_t* word_of(Header* slab, std::uint64_t index, std::size_t words) {
+  return reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(slab) + words) + index / 64;
 }
 
 void* take(std::uint64_t doubled_class) {
-  const Block& tables = brimful_block;
+  const auto entry = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(context_id())));
   // pairs with: make_context() (the context)
-  Context* context = tables.contexts[1 + static_cast<std::int32_t>(context_id())].load(std::memory_order_acquire);
-  Slot& slot = context->slots[doubled_class / 2];
-  std::uint64_t* word = std::atomic_ref(slot.word).load(std::memory_order_relaxed);  // relaxed: our own slot
-  const std::uint64_t bits = load(*word);
+  char* context = at<char*>(block(), BRIMFUL_BLOCK_CONTEXTS + 8 * entry).load(std::memory_order_acquire);
+  char* slot = context + 8 * doubled_class;
+  // relaxed: our own slot
+  std::uint64_t* word = at<std::uint64_t*>(slot, 0).load(std::memory_order_relaxed);
+  const std::uint64_t bits = load(word);
   if (bits == 0) return nullptr;
-  store(*word, bits & (bits - 1));
-  return reinterpret_cast<void*>(slot.base + static_cast<unsigned>(std::countr_zero(bits)) *
-                                                 tables.sizes[doubled_class / 2]);
+  store(word, bits & (bits - 1));
+  // relaxed: our own slot, and a constant
+  const std::uint64_t base = at<std::uint64_t>(slot, 8).load(std::memory_order_relaxed);
+  const std::uint64_t size =
+      at<std::uint64_t>(block(), BRIMFUL_BLOCK_SIZES + 4 * doubled_class).load(std::memory_order_relaxed);  // relaxed: ^
+  return reinterpret_cast<void*>(base + static_cast<unsigned>(std::countr_zero(bits)) * size);
 }
 
 Header* header_of(std::uint64_t address) {
   // relaxed: whoever has a pointer got it after its granule was covered
   const std::uint64_t mask = std::atomic_ref(brimful_hot.granule_mask).load(std::memory_order_relaxed);
   return brimful_hot.table[(address >> 16) & mask];
+}
+
+std::uint64_t plain(Header* header, std::size_t offset) {
+  return at<std::uint64_t>(header, offset).load(std::memory_order_relaxed);  // relaxed: constant for the header's life
 }
 
 }  // namespace
@@ -60,51 +77,54 @@ const bool kRestartable = false;
 extern "C" {
 
 void* brimful_malloc(std::size_t bytes) {
-  const Block& tables = brimful_block;
   if (bytes > BRIMFUL_MEDIUM_MAX) return brimful_malloc_slow(bytes);
   const std::size_t step = (bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT;
-  void* object = take(bytes <= BRIMFUL_SMALL_MAX ? tables.small[bytes] : tables.medium[step]);
+  const std::size_t entry = bytes <= BRIMFUL_SMALL_MAX ? BRIMFUL_BLOCK_SMALL + bytes : BRIMFUL_BLOCK_MEDIUM + step;
+  void* object = take(block()[entry]);
   return object != nullptr ? object : brimful_malloc_slow(bytes);
 }
 
 void brimful_free(void* pointer) {
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   Header* header = header_of(address);
-  const std::uint64_t index =
-      std::rotr((address - header->start) * header->multiplier, BRIMFUL_DIVISION_SHIFT);
-  if (index >= header->count) return brimful_free_other(header, index);
-  auto* slab = static_cast<Slab*>(header);
-  switch (brimful_seq_free(slab, index)) {
+  const std::uint64_t scaled = (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
+  const std::uint64_t index = std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
+  if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_other(header, index);
+  switch (brimful_seq_free(header, index)) {
     case Outcome::kDone:
       return;
     case Outcome::kAlreadySet:
-      return brimful_free_twice(slab, index);
+      return brimful_free_twice(header, index);
     case Outcome::kGroupFree:
       // relaxed: lossy by design
-      if (slab->countdown.fetch_sub(1, std::memory_order_relaxed) <= 1) brimful_free_event(slab);
+      if (at<std::int32_t>(header, BRIMFUL_HEADER_COUNTDOWN).fetch_sub(1, std::memory_order_relaxed) <= 1) {
+        brimful_free_event(header);
+      }
       return;
     default:
-      return brimful_free_slow(slab, index);
+      return brimful_free_slow(header, index);
   }
 }
 
 void brimful_free_sized(void* pointer, std::size_t bytes) {
-  const Header* header = header_of(reinterpret_cast<std::uint64_t>(pointer));
-  if (bytes <= BRIMFUL_SMALL_MAX && brimful_block.small[bytes] / 2 == header->size_class) return brimful_free(pointer);
+  Header* header = header_of(reinterpret_cast<std::uint64_t>(pointer));
+  // relaxed: constant for the header's life
+  const std::uint8_t size_class = at<std::uint8_t>(header, BRIMFUL_HEADER_CLASS).load(std::memory_order_relaxed);
+  if (bytes <= BRIMFUL_SMALL_MAX && block()[BRIMFUL_BLOCK_SMALL + bytes] / 2 == size_class) return brimful_free(pointer);
   brimful_free_sized_slow(pointer, bytes);
 }
 
 void* brimful_seq_take(std::uint64_t doubled_class) { return take(doubled_class); }
 
-Outcome brimful_seq_free(Header* header, std::uint64_t index) {
-  auto* slab = static_cast<Slab*>(header);
+Outcome brimful_seq_free(Header* slab, std::uint64_t index) {
   // pairs with: who gave this context the slab
-  if (slab->owner.load(std::memory_order_acquire) != context_id()) return Outcome::kOtherContext;
-  std::uint64_t& word = slab->words()[index / 64];
+  if (at<std::uint32_t>(slab, BRIMFUL_HEADER_OWNER).load(std::memory_order_acquire) != context_id()) {
+    return Outcome::kOtherContext;
+  }
+  std::uint64_t* word = word_of(slab, index, BRIMFUL_HEADER_WORDS);
   const std::uint64_t before = load(word);
   const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-  // relaxed: this context's malloc writes it
-  if (((before | slab->offered(index / 64).load(std::memory_order_relaxed)) & bit) != 0) return Outcome::kAlreadySet;
+  if (((before | load(word_of(slab, index, BRIMFUL_HEADER_OFFERED))) & bit) != 0) return Outcome::kAlreadySet;
   store(word, before | bit);
   return (before | bit) == ~std::uint64_t{0} ? Outcome::kGroupFree : Outcome::kDone;
 }
@@ -118,53 +138,56 @@ Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint3
 
 Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask) {
   if (!runs_in(context)) return Outcome::kOtherContext;
-  store(*word, load(*word) | mask);
+  store(word, load(word) | mask);
   return Outcome::kDone;
 }
 
-Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base) {
+Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base,
+                            std::uint32_t batch) {
   if (!runs_in(context)) return Outcome::kOtherContext;
-  auto* target = static_cast<Slot*>(slot);
-  std::atomic_ref(target->word).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
-  store(target->base, base);
-  std::uint64_t& offered = word[BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)];
-  store(offered, load(offered) | load(*word));
-  store(*word, 0);
-  std::atomic_ref(target->word).store(&offered, std::memory_order_relaxed);  // relaxed: as above
+  std::uint64_t* offered = word + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t);
+  at<std::uint64_t*>(slot, 0).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
+  at<std::uint64_t>(slot, 8).store(base, std::memory_order_relaxed);                 // relaxed: as above
+  std::uint64_t rest = load(word);
+  const std::uint64_t all = rest;
+  for (std::uint32_t i = 0; i < batch && rest != 0; ++i) rest &= rest - 1;
+  store(offered, load(offered) | (all ^ rest));
+  store(word, rest);
+  at<std::uint64_t*>(slot, 0).store(offered, std::memory_order_relaxed);  // relaxed: as above
   return Outcome::kDone;
 }
 
 Outcome brimful_seq_empty(Context* context, void* slot) {
   if (!runs_in(context)) return Outcome::kOtherContext;
-  // relaxed: our own slot
-  std::atomic_ref(static_cast<Slot*>(slot)->word).store(&brimful_zero_word, std::memory_order_relaxed);
+  at<std::uint64_t*>(slot, 0).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
   return Outcome::kDone;
 }
 
+// A pending entry is {key, mask}.
 Answer brimful_seq_pending_add(Context* context, void* entry, std::uint64_t key, std::uint64_t bit) {
   if (!runs_in(context)) return {Outcome::kOtherContext, 0};
-  auto* pending = static_cast<PendingEntry*>(entry);
-  if (load(pending->key) != key) return {Outcome::kRefused, 0};
-  const std::uint64_t mask = load(pending->mask);
+  auto* pending = static_cast<std::uint64_t*>(entry);
+  if (load(&pending[0]) != key) return {Outcome::kRefused, 0};
+  const std::uint64_t mask = load(&pending[1]);
   if ((mask & bit) != 0) return {Outcome::kAlreadySet, 0};
-  store(pending->mask, mask | bit);
+  store(&pending[1], mask | bit);
   return {Outcome::kDone, mask | bit};
 }
 
 Answer brimful_seq_pending_take(Context* context, void* entry, std::uint64_t key) {
   if (!runs_in(context)) return {Outcome::kOtherContext, 0};
-  auto* pending = static_cast<PendingEntry*>(entry);
-  if (load(pending->key) != key) return {Outcome::kRefused, 0};
-  const std::uint64_t mask = load(pending->mask);
-  store(pending->mask, 0);
+  auto* pending = static_cast<std::uint64_t*>(entry);
+  if (load(&pending[0]) != key) return {Outcome::kRefused, 0};
+  const std::uint64_t mask = load(&pending[1]);
+  store(&pending[1], 0);
   return {Outcome::kDone, mask};
 }
 
 Outcome brimful_seq_pending_claim(Context* context, void* entry, std::uint64_t key) {
   if (!runs_in(context)) return Outcome::kOtherContext;
-  auto* pending = static_cast<PendingEntry*>(entry);
-  if (load(pending->mask) != 0) return Outcome::kRefused;
-  store(pending->key, key);
+  auto* pending = static_cast<std::uint64_t*>(entry);
+  if (load(&pending[1]) != 0) return Outcome::kRefused;
+  store(&pending[0], key);
   return Outcome::kDone;
 }
 

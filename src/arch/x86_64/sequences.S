@@ -83,6 +83,23 @@ brimful_rseq_sections_begin:
         .text
 
 /*
+ * Moves the lowest `batch` bits of the word at `word` to its offered word: of large objects a few at a time, so that
+ * memory which was never touched stays so while freed objects below it can be had. Clobbers `rest`, `all`, `tmp`, `batch`.
+ */
+.macro OFFER word, rest, all, tmp, batch
+        movq    (\word), \all
+        movq    \all, \rest
+1:      leaq    -1(\rest), \tmp
+        andq    \tmp, \rest
+        jz      2f
+        subl    $1, \batch
+        jnz     1b
+2:      xorq    \rest, \all
+        orq     \all, BRIMFUL_OFFERED_BEHIND(\word)
+        movq    \rest, (\word)
+.endm
+
+/*
  * The group is used up: puts the next group of the current slab that has a free object into the slot, and goes on. In
  * words, with queue = context->queues[class]:
  *   start:
@@ -111,9 +128,9 @@ brimful_rseq_sections_begin:
         subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
         movl    BRIMFUL_QUEUE_SCAN(%r11), %eax
+        movzwl  BRIMFUL_HEADER_GROUPS(%r10), %r9d
         cmpl    $0, BRIMFUL_HEADER_WORDS-4(%r10,%rax,8)
         jne     .Lfound_\name
-        movzwl  BRIMFUL_HEADER_GROUPS(%r10), %r9d
 .Lscan_\name:
         cmpl    %r9d, %eax
         jae     \slow
@@ -127,12 +144,11 @@ brimful_rseq_sections_begin:
         shll    $6, %eax
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
         addq    BRIMFUL_HEADER_START(%r10), %rax
+        movzbl  BRIMFUL_HEADER_BATCH(%r10), %edx
         leaq    brimful_zero_word(%rip), %r10
         movq    %r10, (%rsi,%rcx,8)
         movq    %rax, 8(%rsi,%rcx,8)
-        movq    (%r9), %rax
-        orq     %rax, BRIMFUL_OFFERED_BEHIND(%r9)
-        movq    $0, (%r9)
+        OFFER   %r9, %rax, %r10, %r11, %edx
         addq    $BRIMFUL_OFFERED_BEHIND, %r9
         movq    %r9, (%rsi,%rcx,8)
         SECTION_END advance_\name
@@ -389,10 +405,10 @@ FUNCTION brimful_seq_or
 FUNCTION_END brimful_seq_or
 SECTION_ABORT or, jmp .Laborted
 
-/* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base) */
+/* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base, unsigned batch) */
 FUNCTION brimful_seq_install
+        movl    %r8d, %r11d
         leaq    brimful_zero_word(%rip), %r10
-        leaq    BRIMFUL_OFFERED_BEHIND(%rdx), %r11
         THREAD_AREA %r8, %r9
         SECTION_BEGIN install, %r9, %rax
         movl    (%r8), %eax
@@ -400,10 +416,10 @@ FUNCTION brimful_seq_install
         jne     .Lother_context
         movq    %r10, (%rsi)
         movq    %rcx, 8(%rsi)
-        movq    (%rdx), %rax
-        orq     %rax, (%r11)
-        movq    $0, (%rdx)
-        movq    %r11, (%rsi)
+        movl    %r11d, %r8d
+        OFFER   %rdx, %rax, %r9, %rcx, %r8d
+        addq    $BRIMFUL_OFFERED_BEHIND, %rdx
+        movq    %rdx, (%rsi)
         SECTION_END install
         xorl    %eax, %eax
         ret
