@@ -12,6 +12,12 @@
 #include <string>
 #include <vector>
 
+// clang declares the sized forms only with -fsized-deallocation; the library has them in any case.
+void operator delete(void*, std::size_t) noexcept;
+void operator delete[](void*, std::size_t) noexcept;
+void operator delete(void*, std::size_t, std::align_val_t) noexcept;
+void operator delete[](void*, std::size_t, std::align_val_t) noexcept;
+
 namespace {
 
 // One way to get and give back memory; the same table runs through all sizes.
