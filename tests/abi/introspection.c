@@ -152,16 +152,13 @@ static void malloc_stats_speaks_on_standard_error(void) {
 }
 
 static void malloc_trim_says_zero_or_one(void) {
+  long start = resident_kib();
   for (int i = 0; i < kCount; ++i) object[i] = memset(malloc(200), 1, 200);
   for (int i = 0; i < kCount; ++i) free(object[i]);
-  long before = resident_kib();
   int answer = malloc_trim(0);
   CHECK(answer == 0 || answer == 1);
-  long returned = before - resident_kib();
-  // 64 MB lie free: a trim that says "yes" must have returned something, and brimful's must return most of
-  // it.
-  if (answer == 1) CHECK_GE(returned, 1);
-  if (is_brimful()) CHECK_GE(returned, 48 << 10);
+  // 64 MB lie free; glibc keeps what lies below the last object in use.
+  if (is_brimful()) CHECK_LE(resident_kib() - start, 16 << 10);
   answer = malloc_trim((size_t)1 << 40);
   CHECK(answer == 0 || answer == 1);
 }
