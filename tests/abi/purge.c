@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { kMost = 4000000 };
 static void** object;  // mapped: the table is no part of the heap under test
@@ -97,12 +98,29 @@ static void a_dozen_peaks_end_where_they_began(void) {
   expect_memory_back(64 << 10);
 }
 
+static void memory_in_steady_use_is_not_given_back_in_between(void) {
+  // Thirty rounds of 64 MiB within less than the purge delay: the pages are touched once, not thirty times.
+  struct rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  double started = seconds_now();
+  int rounds = 0;
+  for (; rounds < 30 && seconds_now() - started < 0.8; ++rounds) {
+    for (int i = 0; i < 320000; ++i) object[i] = memset(malloc(200), 1, 200);
+    for (int i = 0; i < 320000; ++i) free(object[i]);
+  }
+  getrusage(RUSAGE_SELF, &after);
+  long faults = after.ru_minflt - before.ru_minflt;
+  say("      %ld page faults in %d rounds of 16 400 pages", faults, rounds);
+  if (is_brimful()) CHECK_LE(faults, 3 * 16400);
+}
+
 int main(void) {
   begin(100);
   object = mmap(NULL, kMost * sizeof *object, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(object != MAP_FAILED);
   memset(object, 1, kMost * sizeof *object);
   level = resident_kib();
+  RUN(memory_in_steady_use_is_not_given_back_in_between);
   RUN(a_gigabyte_of_small_objects_goes_back);
   RUN(a_gigabyte_of_large_blocks_goes_back);
   RUN(pages_inside_living_slabs_go_back);
