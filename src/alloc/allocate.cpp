@@ -33,9 +33,10 @@ struct Block {
 };
 
 Header* header_of(std::uint64_t address) {
-  // relaxed: whoever has a live pointer got it after its granule was covered
-  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_relaxed);
-  return arch::brimful_hot.table[(address >> kGranuleShift) & mask];
+  // pairs with: GranuleTable::cover() (the table that goes with the mask)
+  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_acquire);
+  // relaxed: ordered by the mask
+  return std::atomic_ref(arch::brimful_hot.table).load(std::memory_order_relaxed)[(address >> kGranuleShift) & mask];
 }
 
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.

@@ -116,12 +116,16 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
 }
 
 void clear_large(void* pointer, std::size_t bytes) {
-  // No lock: the flags are of granules that only the caller owns.
   const auto start = reinterpret_cast<std::uint64_t>(pointer);
   pages::Heap& heap = pages::heap;
-  if (heap.table.look_up(start)->kind == Kind::kLarge && heap.table.look_up(start)->start == start) {
-    heap.pages.clear(start, bytes);
+  bool in_window = false;
+  {
+    const sync::MutexLock guard(heap.lock);
+    const Header* header = heap.table.look_up(start);
+    in_window = header->kind == Kind::kLarge && header->start == start;
   }
+  // Without the lock: the flags are of granules that only the caller owns. A mapping of its own is zero as it comes.
+  if (in_window) heap.pages.clear(start, bytes);
 }
 
 void free_large(Run* run) {

@@ -100,8 +100,9 @@ BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
 BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
 // *word |= mask.
 BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
-// Offers a group: moves at most `batch` of its word's bits to its offered word and lets the slot lead there, through the
-// state "empty". Five stores, each prefix of them legal: an object is free if either word says so.
+// Offers objects of a group: moves bits from its word to its offered word and lets the slot lead there, through the
+// state "empty". Five stores, each prefix of them legal: an object is free if either word says so, and one that both
+// name is not offered again. `batch`: 64 less the places of the chunk to take from (SizeClass::batch).
 BRIMFUL_HIDDEN Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base,
                                            std::uint32_t batch);
 // The slot leads to no group.

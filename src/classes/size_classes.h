@@ -28,9 +28,9 @@ inline constexpr std::size_t kMaxClassBytes = BRIMFUL_MEDIUM_MAX;
 inline constexpr std::size_t kObjectAlignment = 16;
 inline constexpr unsigned kGroupObjects = 64;
 
-// malloc walks through what is offered before it sees what was freed since, so this much memory gets touched where one
-// object would do. With whole groups of 64, one live object of 32 KiB held 2 MiB (the C++ compiler: 28 MB).
-inline constexpr std::uint32_t kBatchBytes = 16384;
+// Bytes of a group that are offered at a time. malloc walks through what is offered before it sees what was freed since,
+// so this much memory gets touched where one object would do. With whole groups of 64, one live object of 32 KiB held 2 MiB (the C++ compiler: 28 MB).
+inline constexpr std::uint32_t kOfferedBytes = 16384;
 
 struct SizeClass {
   std::uint32_t bytes;        // object size
@@ -38,7 +38,7 @@ struct SizeClass {
   std::uint32_t shift;        // 4 … 15
   std::uint16_t groups;       // of 64 objects, per slab; 1 … 64
   std::uint16_t granules;     // of a slab
-  std::uint8_t batch;         // objects of a group offered to malloc at a time: 16 KiB of them
+  std::uint8_t batch;         // 64 less the objects of a group that are offered to malloc at a time
   std::uint64_t multiplier;   // inverse of `odd` modulo 2^64, times 2^(16 - shift)
 };
 
@@ -50,6 +50,12 @@ constexpr std::uint64_t inverse(std::uint64_t odd) {
   return x;
 }
 
+// A power of two of objects, at most a group, that fill about kOfferedBytes.
+constexpr std::uint32_t offered_objects(std::uint32_t bytes) {
+  const std::uint32_t count = std::bit_ceil(kOfferedBytes / bytes + (bytes > kOfferedBytes ? 1 : 0));
+  return count < kGroupObjects ? count : kGroupObjects;
+}
+
 constexpr SizeClass make(std::uint32_t bytes) {
   const auto shift = static_cast<std::uint32_t>(std::countr_zero(bytes));
   const std::size_t group_bytes = std::size_t{bytes} * kGroupObjects;
@@ -59,8 +65,7 @@ constexpr SizeClass make(std::uint32_t bytes) {
                    .shift = shift,
                    .groups = static_cast<std::uint16_t>(groups),
                    .granules = static_cast<std::uint16_t>(GranuleCount::covering(groups * group_bytes).raw()),
-                   .batch = static_cast<std::uint8_t>(bytes <= kBatchBytes / kGroupObjects ? kGroupObjects
-                                                                                           : 1 + (kBatchBytes - 1) / bytes),
+                   .batch = static_cast<std::uint8_t>(kGroupObjects - offered_objects(bytes)),
                    .multiplier = inverse(bytes >> shift) << (BRIMFUL_DIVISION_SHIFT - shift)};
 }
 

@@ -16,8 +16,8 @@ namespace brimful {
 
 struct Context;
 
-// More threads than this at once (in thread mode) share slabs that are served under a lock.
-inline constexpr std::uint32_t kMaxContexts = 16384;
+// The table is 32 KiB of the library's data. More threads than this at once (in thread mode) share slabs that are served under a lock.
+inline constexpr std::uint32_t kMaxContexts = 4096;
 
 struct Block {
   std::uint8_t small[BRIMFUL_BLOCK_MEDIUM];

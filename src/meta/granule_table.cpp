@@ -52,7 +52,8 @@ bool GranuleTable::cover(GranuleId end) {
   }
   for (std::uint64_t i = covered_; i < target; ++i) entries_[i] = &none;
   covered_ = target;
-  arch::brimful_hot.table = entries_;
+  // relaxed: published by the mask
+  std::atomic_ref(arch::brimful_hot.table).store(entries_, std::memory_order_relaxed);
   // pairs with: the program's own hand-over of any pointer beyond the old prefix (the entries filled above)
   std::atomic_ref(arch::brimful_hot.granule_mask).store(target - 1, std::memory_order_release);
   return true;

@@ -77,7 +77,7 @@ struct Slab : Header {
   Slab* prev;
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
-  std::uint8_t batch;       // objects offered to malloc at a time; constant
+  std::uint8_t batch;       // of the class; constant
   std::uint8_t unused[5];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "config/options.h"
 #include "os/calls.h"
 
 namespace brimful::pages {
@@ -18,6 +19,10 @@ namespace {
 // How far to commit ahead of a request while the heap grows: 1/8 of what is committed, within these bounds.
 constexpr std::size_t kLeastStep = std::size_t{256} << 10;
 constexpr std::size_t kMostStep = std::size_t{32} << 20;
+
+// Free memory that may stay resident whatever its age: 1/16 of what is in use and this much. More than that goes back
+// at once, oldest first, down to half of the limit: a peak does not stay for the whole delay.
+constexpr std::size_t kDirtyAllowance = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -178,6 +183,10 @@ void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_m
     // No header to be had: give the memory back and keep the address range out of use. Only a process that can't map
     // 64 KiB of metadata gets here, and it loses address space, not memory.
     purge_range(start, count.bytes());
+  }
+  const std::size_t most = stats_.used_bytes / 16 + kDirtyAllowance;
+  if (stats_.dirty_bytes > most && config::options.purge_delay_ms >= 0) {
+    purge(UINT64_MAX, stats_.dirty_bytes - most / 2, now_ms);
   }
 }
 

@@ -10,7 +10,8 @@
 // (committed, dirty, used) say what the kernel holds there, so calloc knows zeros and purge knows what to give back.
 //
 // Memory is committed (mprotect) as runs are handed out, a step ahead while the heap grows, so a small process stays
-// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB.
+// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB; what
+// exceeds 1/16 of the memory in use goes back at once.
 // Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
 //
 // Every member: the caller holds the heap lock. None allocates by malloc. On failure nothing has changed.

@@ -65,9 +65,4 @@ void reclaim_orphans();
 // Empties per-CPU contexts that have been idle for a second. At most twice a second.
 void reclaim_idle(std::uint64_t now_ms);
 
-// --- fork: every lock, in rank order ---
-void lock_all();
-void unlock_all();
-void after_fork_in_child();
-
 }  // namespace brimful::slots

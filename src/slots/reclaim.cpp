@@ -21,7 +21,6 @@ namespace {
 constexpr std::uint64_t kIdleMs = 1000;
 constexpr std::uint64_t kLookEveryMs = 500;
 constinit std::atomic<std::uint64_t> next_look_ms{0};
-constinit std::atomic<bool> orphans_wait{false};
 
 // Visits every slab of the context's queues and slots. Caller holds its lock.
 template <class Visit>
@@ -72,24 +71,6 @@ void release_context(Context* context) {
     }
     while (Slab* slab = queue.partial.pop_front()) rehome(slab);
   }
-}
-
-void reclaim_orphans() {
-  // relaxed: a hint; the context's own flag is read under the heap lock
-  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
-  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
-    {
-      const sync::MutexLock guard(pages::heap.lock);
-      if (!context->orphaned) continue;
-      context->orphaned = false;
-    }
-    context->lock.lock();
-    release_context(context);
-    context->lock.unlock();
-    recycle_context(context);
-    return;
-  }
-  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
 }
 
 namespace {
@@ -167,40 +148,6 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
-}
-
-namespace {
-
-// The contexts whose locks lock_all() holds: this one and those behind it in the list.
-constinit Context* locked_contexts = nullptr;
-
-}  // namespace
-
-void lock_all() {
-  for (;;) {
-    Context* head = all_contexts();
-    for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock();
-    for (Central& index : central) index.lock.lock();
-    pages::heap.lock.lock();
-    locked_contexts = head;
-    if (all_contexts() == head) return;
-    unlock_all();  // a context was made meanwhile, and its lock is not ours
-  }
-}
-
-void unlock_all() {
-  pages::heap.lock.unlock();
-  for (Central& index : central) index.lock.unlock();
-  for (Context* c = locked_contexts; c != nullptr; c = c->next_all) c->lock.unlock();
-}
-
-void after_fork_in_child() {
-  orphan_other_threads();
-  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
-  pages::heap.lock.reset();
-  for (Central& index : central) index.lock.reset();
-  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
-  if (is_per_cpu()) os::register_rseq_barrier();
 }
 
 }  // namespace brimful::slots

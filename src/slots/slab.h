@@ -26,18 +26,18 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner);
 // Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
 void release_slab(Slab* slab);
 
-// Bits of the group that its owner knows to be free.
+// Bits of the group that its owner knows to be free: a snapshot. Who acts on it holds the lock that makes it exact, or only
+// decides what to look at.
 inline std::uint64_t owner_bits(Slab* slab, unsigned group) {
-  // relaxed: a snapshot; who acts on it holds the lock that makes it exact, or only decides what to look at.
-  // The offered word last: bits move from the word to it, never back while the slab has an owner.
-  const std::uint64_t word = slab->word(group).load(std::memory_order_relaxed);
-  return word | slab->offered(group).load(std::memory_order_relaxed);  // relaxed: as above
+  // pairs with: the owner's free (the object's last use). The offered word last: bits move from the word to it.
+  const std::uint64_t word = slab->word(group).load(std::memory_order_acquire);
+  return word | slab->offered(group).load(std::memory_order_acquire);  // pairs with: as above
 }
 
 // Bits of the group free by any account. Exact when nobody allocates from or frees to the group.
 inline std::uint64_t free_bits(Slab* slab, unsigned group) {
-  // relaxed: as owner_bits()
-  return owner_bits(slab, group) | slab->remote(group).load(std::memory_order_relaxed);
+  // pairs with: tell_owner() (the objects' last use)
+  return owner_bits(slab, group) | slab->remote(group).load(std::memory_order_acquire);
 }
 
 // The context that owns a slab, without the mark; specials stay what they are.

@@ -61,7 +61,7 @@ constinit std::atomic<Context*> every_context{nullptr};
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
 
-constexpr std::uint32_t kUnknownCpus = 4096;  // where /sys can't be read
+constexpr std::uint32_t kUnknownCpus = 2048;  // where /sys can't be read
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {

@@ -29,7 +29,8 @@ std::uint64_t load(std::uint64_t* word) {
 }
 
 void store(std::uint64_t* word, std::uint64_t value) {
-  std::atomic_ref(*word).store(value, std::memory_order_relaxed);  // relaxed: others only look
+  // pairs with: owner_bits() (the last use of an object whose bit is set)
+  std::atomic_ref(*word).store(value, std::memory_order_release);
 }
 
 std::uint8_t* block() { return reinterpret_cast<std::uint8_t*>(&brimful_block); }
@@ -61,9 +62,10 @@ void* take(std::uint64_t doubled_class) {
 }
 
 Header* header_of(std::uint64_t address) {
-  // relaxed: whoever has a pointer got it after its granule was covered
-  const std::uint64_t mask = std::atomic_ref(brimful_hot.granule_mask).load(std::memory_order_relaxed);
-  return brimful_hot.table[(address >> 16) & mask];
+  // pairs with: GranuleTable::cover() (the table that goes with the mask)
+  const std::uint64_t mask = std::atomic_ref(brimful_hot.granule_mask).load(std::memory_order_acquire);
+  // relaxed: ordered by the mask
+  return std::atomic_ref(brimful_hot.table).load(std::memory_order_relaxed)[(address >> 16) & mask];
 }
 
 std::uint64_t plain(Header* header, std::size_t offset) {
@@ -148,11 +150,13 @@ Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, s
   std::uint64_t* offered = word + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t);
   at<std::uint64_t*>(slot, 0).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
   at<std::uint64_t>(slot, 8).store(base, std::memory_order_relaxed);                 // relaxed: as above
-  std::uint64_t rest = load(word);
-  const std::uint64_t all = rest;
-  for (std::uint32_t i = 0; i < batch && rest != 0; ++i) rest &= rest - 1;
-  store(offered, load(offered) | (all ^ rest));
-  store(word, rest);
+  const std::uint64_t all = load(word) & ~load(offered);
+  if (all != 0) {
+    const unsigned place = static_cast<unsigned>(std::countr_zero(all)) & -(64 - batch);
+    const std::uint64_t chunk = all & ((~std::uint64_t{0} >> batch) << place);
+    store(offered, load(offered) | chunk);
+    store(word, all ^ chunk);
+  }
   at<std::uint64_t*>(slot, 0).store(offered, std::memory_order_relaxed);  // relaxed: as above
   return Outcome::kDone;
 }

@@ -83,20 +83,25 @@ brimful_rseq_sections_begin:
         .text
 
 /*
- * Moves the lowest `batch` bits of the word at `word` to its offered word: of large objects a few at a time, so that
- * memory which was never touched stays so while freed objects below it can be had. Clobbers `rest`, `all`, `tmp`, `batch`.
+ * Offers objects of the group whose word is at `word`: those that are free by the word, not offered yet, and lie in the
+ * same aligned chunk of places as the lowest of them. CL = 64 - places in a chunk: of large objects a few at a time, so
+ * that memory which was never touched stays so while freed objects below it can be had. Bits that an aborted offer left
+ * in both words are not offered twice: this completes it. Clobbers RCX and the three scratch registers.
  */
-.macro OFFER word, rest, all, tmp, batch
-        movq    (\word), \all
-        movq    \all, \rest
-1:      leaq    -1(\rest), \tmp
-        andq    \tmp, \rest
-        jz      2f
-        subl    $1, \batch
-        jnz     1b
-2:      xorq    \rest, \all
-        orq     \all, BRIMFUL_OFFERED_BEHIND(\word)
-        movq    \rest, (\word)
+.macro OFFER word, all, chunk, bit, bit32
+        movq    BRIMFUL_OFFERED_BEHIND(\word), \all
+        notq    \all
+        andq    (\word), \all
+        movq    $-1, \chunk
+        shrq    %cl, \chunk
+        bsfq    \all, \bit
+        subl    $64, %ecx
+        andl    \bit32, %ecx
+        shlq    %cl, \chunk
+        andq    \all, \chunk
+        xorq    \chunk, \all
+        orq     \chunk, BRIMFUL_OFFERED_BEHIND(\word)
+        movq    \all, (\word)
 .endm
 
 /*
@@ -144,14 +149,17 @@ brimful_rseq_sections_begin:
         shll    $6, %eax
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
         addq    BRIMFUL_HEADER_START(%r10), %rax
-        movzbl  BRIMFUL_HEADER_BATCH(%r10), %edx
+        leaq    (%rsi,%rcx,8), %rsi
+        movq    %rcx, %r11
+        movzbl  BRIMFUL_HEADER_BATCH(%r10), %ecx
         leaq    brimful_zero_word(%rip), %r10
-        movq    %r10, (%rsi,%rcx,8)
-        movq    %rax, 8(%rsi,%rcx,8)
-        OFFER   %r9, %rax, %r10, %r11, %edx
+        movq    %r10, (%rsi)
+        movq    %rax, 8(%rsi)
+        OFFER   %r9, %rdx, %r10, %rax, %eax
         addq    $BRIMFUL_OFFERED_BEHIND, %r9
-        movq    %r9, (%rsi,%rcx,8)
+        movq    %r9, (%rsi)
         SECTION_END advance_\name
+        movq    %r11, %rcx
         jmp     .Lclass_\name
 .endm
 
@@ -416,8 +424,8 @@ FUNCTION brimful_seq_install
         jne     .Lother_context
         movq    %r10, (%rsi)
         movq    %rcx, 8(%rsi)
-        movl    %r11d, %r8d
-        OFFER   %rdx, %rax, %r9, %rcx, %r8d
+        movl    %r11d, %ecx
+        OFFER   %rdx, %r9, %r8, %rax, %eax
         addq    $BRIMFUL_OFFERED_BEHIND, %rdx
         movq    %rdx, (%rsi)
         SECTION_END install

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// fork().
+//
+// A child has one thread and a copy of everything, at whatever moment the others were. So the forking thread takes every
+// lock first (then no list is half-changed; group words change in single stores and are always whole), and the child
+// forgets waiters, registers for barriers again and marks the contexts of the threads it lost: their slabs are taken over
+// one context at a time, by later slow paths, because most children exec at once.
+// vfork: the child runs on its parent's memory and must only exec or exit, as POSIX says.
+#include <pthread.h>
+
+#include "os/cpus.h"
+#include "os/errno_guard.h"
+#include "pages/heap.h"
+#include "slots/central.h"
+#include "slots/front_end.h"
+#include "slots/thread.h"
+
+namespace brimful::slots {
+namespace {
+
+// The contexts whose locks the forking thread holds: this one and those behind it in the list.
+constinit Context* locked_contexts = nullptr;
+BRIMFUL_TLS bool holds_locks = false;
+constinit std::atomic<bool> orphans_wait{false};
+
+void unlock_all() {
+  pages::heap.lock.unlock();
+  for (Central& index : central) index.lock.unlock();
+  for (Context* c = locked_contexts; c != nullptr; c = c->next_all) c->lock.unlock();
+}
+
+void lock_all() {
+  for (;;) {
+    Context* head = all_contexts();
+    for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock();
+    for (Central& index : central) index.lock.lock();
+    pages::heap.lock.lock();
+    locked_contexts = head;
+    if (all_contexts() == head) return;
+    unlock_all();  // a context was made meanwhile, and its lock is not ours
+  }
+}
+
+void before_fork() {
+  const os::ErrnoGuard guard;
+  // A handler that interrupted this thread's own slow path and forks can't wait for that path's locks.
+  holds_locks = thread_state.depth == 0;
+  if (!holds_locks) return;
+  prepare();
+  lock_all();
+}
+
+void after_fork_in_parent() {
+  const os::ErrnoGuard guard;
+  if (holds_locks) unlock_all();
+  holds_locks = false;
+}
+
+void after_fork_in_child() {
+  const os::ErrnoGuard guard;
+  if (!holds_locks) return;
+  holds_locks = false;
+  orphan_other_threads();
+  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+  pages::heap.lock.reset();
+  for (Central& index : central) index.lock.reset();
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
+  if (is_per_cpu()) os::register_rseq_barrier();
+}
+
+// Before the constructors of the program: handlers registered first run last before a fork, and first after it.
+__attribute__((constructor(101))) void register_fork_handlers() {
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+}  // namespace
+
+void reclaim_orphans() {
+  // relaxed: a hint; the context's own flag is read under the heap lock
+  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    {
+      const sync::MutexLock guard(pages::heap.lock);
+      if (!context->orphaned) continue;
+      context->orphaned = false;
+    }
+    context->lock.lock();
+    release_context(context);
+    context->lock.unlock();
+    recycle_context(context);
+    return;
+  }
+  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
+}
+
+}  // namespace brimful::slots
