@@ -32,6 +32,9 @@ namespace arch {
 // true when sequences are restartable, so that contexts may be shared by the threads of a CPU.
 extern const bool kRestartable;
 
+// true when this CPU has what malloc needs to go on to the next group by itself; else contexts' heartbeats stay at 0.
+bool has_fast_advance();
+
 // Reached by the fast paths through the thread pointer. Both start at dummies, so that a thread's first call goes
 // the slow way without a test for it.
 struct ThreadArea {

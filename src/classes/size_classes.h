@@ -39,6 +39,7 @@ struct SizeClass {
   std::uint16_t groups;       // of 64 objects, per slab; 1 … 64
   std::uint16_t granules;     // of a slab
   std::uint8_t batch;         // 64 less the objects of a group that are offered to malloc at a time
+  std::uint8_t least;         // free objects that make a group worth offering while there may be better ones
   std::uint64_t multiplier;   // inverse of `odd` modulo 2^64, times 2^(16 - shift)
 };
 
@@ -66,6 +67,7 @@ constexpr SizeClass make(std::uint32_t bytes) {
                    .groups = static_cast<std::uint16_t>(groups),
                    .granules = static_cast<std::uint16_t>(GranuleCount::covering(groups * group_bytes).raw()),
                    .batch = static_cast<std::uint8_t>(kGroupObjects - offered_objects(bytes)),
+                   .least = static_cast<std::uint8_t>((offered_objects(bytes) + 3) / 4),
                    .multiplier = inverse(bytes >> shift) << (BRIMFUL_DIVISION_SHIFT - shift)};
 }
 

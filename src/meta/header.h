@@ -78,7 +78,8 @@ struct Slab : Header {
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
   std::uint8_t batch;       // of the class; constant
-  std::uint8_t unused[5];
+  std::uint8_t least;       // of the class; constant
+  std::uint8_t unused[4];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
@@ -128,7 +129,7 @@ static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
 static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class makes it "conditionally supported": both compilers do
-static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH);
+static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, least) == BRIMFUL_HEADER_LEAST);
 #pragma GCC diagnostic pop
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -8,6 +8,8 @@
 // is 1.6–2.4 times slower under steady random traffic); then the central index; then new memory.
 //
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
+#include <bit>
+
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/central.h"
@@ -27,14 +29,15 @@ bool empty_slot(Context* context, ClassId size_class) {
   return arch::brimful_seq_empty(context, &context->slots[size_class]) == arch::Outcome::kDone;
 }
 
-// Puts the next group of the current slab that has free objects into the slot. kNoMemory: there is no such group.
-Refill install_next_group(Context* context, ClassId size_class) {
+// Puts the next group of the current slab that has `least` free objects into the slot. kNoMemory: there is no such group.
+Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
   if (!collect_all(slab, context)) return Refill::kMoved;
   for (unsigned i = 0; i < slab->groups; ++i) {
     const unsigned group = (queue.scan + i) % slab->groups;
-    if (owner_bits(slab, group) == 0) continue;  // a bit freed meanwhile is found next time
+    // A bit freed meanwhile is found next time.
+    if (std::popcount(owner_bits(slab, group)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, slab->batch) !=
         arch::Outcome::kDone) {
@@ -74,11 +77,27 @@ Refill detach_full(Context* context, ClassId size_class) {
   return Refill::kNoMemory;
 }
 
+bool is_worth_using(Slab* slab) { return free_objects(slab) * 8 >= slab->count; }
+
+// Goes on with the current slab, or lets go of it (kNoMemory).
+Refill use_current(Context* context, ClassId size_class) {
+  ClassQueue& queue = context->queues[size_class];
+  Slab* slab = queue.current;
+  const Refill good = install_next_group(context, size_class, slab->least);
+  if (good != Refill::kNoMemory) return good;
+  if (!has_free(slab)) return detach_full(context, size_class);
+  if (is_worth_using(slab)) return install_next_group(context, size_class, 1);
+  if (!empty_slot(context, size_class)) return Refill::kMoved;
+  queue.current = nullptr;
+  enqueue(context, slab);
+  return Refill::kNoMemory;
+}
+
 Slab* next_partial(ClassQueue& queue) {
   for (int i = 0; i < kSlabsToTry; ++i) {
     Slab* slab = queue.partial.pop_front();
     if (slab == nullptr) return nullptr;
-    if (free_objects(slab) * 8 >= slab->count) return slab;
+    if (is_worth_using(slab)) return slab;
     queue.partial.push_back(slab);
   }
   return nullptr;
@@ -89,9 +108,8 @@ Refill refill(Context* context, ClassId size_class) {
   drain_inbox(context);
   for (;;) {
     if (queue.current != nullptr) {
-      const Refill installed = install_next_group(context, size_class);
-      if (installed != Refill::kNoMemory) return installed;
-      if (detach_full(context, size_class) == Refill::kMoved) return Refill::kMoved;
+      const Refill used = use_current(context, size_class);
+      if (used != Refill::kNoMemory) return used;
     }
     Slab* slab = next_partial(queue);
     if (slab == nullptr) slab = central[size_class].take(context->id);
@@ -195,7 +213,7 @@ void tick() {
   if (context == nullptr) return;
   // relaxed: read by reclaim_idle() as a rough age
   context->active_ms.store(now_ms, std::memory_order_relaxed);
-  context->heartbeat = kHeartbeat;
+  context->heartbeat = arch::has_fast_advance() ? kHeartbeat : 0;
   if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
   flush_pending(context);

@@ -33,6 +33,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   slab->size_class = size_class;
   slab->groups = shape.groups;
   slab->batch = shape.batch;
+  slab->least = shape.least;
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);

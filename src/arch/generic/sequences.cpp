@@ -76,6 +76,8 @@ std::uint64_t plain(Header* header, std::size_t offset) {
 
 const bool kRestartable = false;
 
+bool has_fast_advance() { return true; }
+
 extern "C" {
 
 void* brimful_malloc(std::size_t bytes) {
