@@ -29,7 +29,7 @@ std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uin
 struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
-  Run* run = nullptr;  // a large, huge or emergency block
+  Run* run = nullptr;  // a large or huge block
 };
 
 Header* header_of(std::uint64_t address) {
@@ -82,8 +82,7 @@ Block find_block(std::uint64_t address, const char* call) {
       break;
     }
     case Kind::kLarge:
-    case Kind::kEmergency:
-      if (header->start == address || (header->kind == Kind::kEmergency && address - header->start < static_cast<Run*>(header)->bytes)) {
+      if (header->start == address) {
         block.run = static_cast<Run*>(header);
         return block;
       }
@@ -109,9 +108,8 @@ void check_live(const Block& block, const char* call) {
   }
 }
 
-std::size_t bytes_of(const Block& block, std::uint64_t address) {
-  if (block.slab != nullptr) return block.slab->shape().bytes;
-  return block.run->kind == Kind::kEmergency ? emergency_bytes(address) : block.run->bytes;
+std::size_t bytes_of(const Block& block) {
+  return block.slab != nullptr ? block.slab->shape().bytes : block.run->bytes;
 }
 
 // realloc() leaves an object where it is while it fits and at least half of it is used.
@@ -145,16 +143,6 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   return block;
 }
 
-void free_run_of(Run* run, std::uint64_t address, bool nested) {
-  if (run->kind == Kind::kEmergency) {
-    if (!free_emergency(address)) bad_pointer(address, "free");
-  } else if (nested) {
-    free_large_nested(run);
-  } else {
-    free_large(run);
-  }
-}
-
 }  // namespace
 
 void* allocate(std::size_t bytes) { return arch::brimful_malloc(bytes); }
@@ -186,8 +174,8 @@ void* reallocate(void* pointer, std::size_t bytes) {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
     check_live(block, "realloc");
-    old_bytes = bytes_of(block, address);
-    if (block.slab != nullptr || block.run->kind == Kind::kEmergency) {
+    old_bytes = bytes_of(block);
+    if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
       void* resized = resize_large(block.run, bytes);
@@ -209,7 +197,7 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
   const slots::SlowScope scope;
   const Block block = find_block(address_of(pointer), call);
   check_live(block, call);
-  return bytes_of(block, address_of(pointer));
+  return bytes_of(block);
 }
 
 void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
@@ -217,14 +205,12 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = address_of(pointer);
   const Block block = find_block(address, "free_sized");
   check_live(block, "free_sized");
-  const std::size_t usable = bytes_of(block, address);
+  const std::size_t usable = bytes_of(block);
   bool right = shrink_was_refused && bytes <= usable;
   if (block.slab != nullptr) {
     const bool small = bytes <= kMaxClassBytes;
     right = right || may_stay(bytes, usable) ||
             (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == block.slab->size_class);
-  } else if (block.run->kind == Kind::kEmergency) {
-    right = bytes <= usable;
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
@@ -275,7 +261,7 @@ void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
   const slots::SlowScope scope;
   const auto block = alloc::find_block(address, "free");
   if (block.slab != nullptr) return brimful_free_slow(block.slab, block.index);
-  alloc::free_run_of(block.run, address, scope.nested());
+  scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(block.run);
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {

@@ -39,7 +39,7 @@ struct SizeClass {
   std::uint16_t groups;       // of 64 objects, per slab; 1 … 64
   std::uint16_t granules;     // of a slab
   std::uint8_t batch;         // 64 less the objects of a group that are offered to malloc at a time
-  std::uint8_t least;         // free objects that make a group worth offering while there may be better ones
+  std::uint8_t least;         // free objects that make a group worth offering, at most
   std::uint64_t multiplier;   // inverse of `odd` modulo 2^64, times 2^(16 - shift)
 };
 

@@ -39,7 +39,6 @@ enum class Kind : std::uint8_t {
   kLarge,      // one block of whole granules in a window
   kHuge,       // one block mapped on its own
   kFree,       // first or last granule of a free run
-  kEmergency,  // bump memory for signal handlers that interrupt a slow path
 };
 
 // Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
@@ -78,7 +77,7 @@ struct Slab : Header {
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
   std::uint8_t batch;       // of the class; constant
-  std::uint8_t least;       // of the class; constant
+  std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t unused[4];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }

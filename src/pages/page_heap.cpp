@@ -20,9 +20,8 @@ namespace {
 constexpr std::size_t kLeastStep = std::size_t{256} << 10;
 constexpr std::size_t kMostStep = std::size_t{32} << 20;
 
-// Free memory that may stay resident whatever its age: 1/16 of what is in use and this much. More than that goes back
-// at once, oldest first, down to half of the limit: a peak does not stay for the whole delay.
-constexpr std::size_t kDirtyAllowance = std::size_t{1} << 20;
+// How far a peak may grow while dirty memory lies free, before as much of that is given back.
+constexpr std::size_t kPeakStep = std::size_t{512} << 10;
 
 }  // namespace
 
@@ -164,6 +163,13 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
   if (step > kMostStep || strict_overcommit_) step = strict_overcommit_ ? kLeastStep : kMostStep;
   const auto spare = GranuleCount::covering(behind < step ? behind : step);
   if (!commit(start, count, spare) || !carve(run, start, count)) return 0;
+  hand_out(start, count);
+  return start;
+}
+
+// The granules are the caller's from now on. If that makes a new peak of resident memory while other granules lie free
+// and dirty (of the wrong length), those go back first, oldest first: a peak is never made of free memory.
+void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
   const GranuleId first = table_.id_of(start);
   for (std::uint32_t i = 0; i < count.raw(); ++i) {
     std::uint8_t& flags = table_.flags(first + i);
@@ -171,7 +177,13 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
     flags |= meta::GranuleTable::kUsed;
   }
   stats_.used_bytes += count.bytes();
-  return start;
+  const std::size_t resident = stats_.used_bytes + stats_.dirty_bytes;
+  if (resident <= peak_bytes_) return;
+  if (stats_.dirty_bytes == 0 || config::options.purge_delay_ms < 0) {
+    peak_bytes_ = resident;
+  } else if (resident - peak_bytes_ >= kPeakStep) {
+    peak_bytes_ = resident - purge(UINT64_MAX, resident - peak_bytes_, os::calls.now_ms());
+  }
 }
 
 void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms) {
@@ -184,10 +196,6 @@ void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_m
     // 64 KiB of metadata gets here, and it loses address space, not memory.
     purge_range(start, count.bytes());
   }
-  const std::size_t most = stats_.used_bytes / 16 + kDirtyAllowance;
-  if (stats_.dirty_bytes > most && config::options.purge_delay_ms >= 0) {
-    purge(UINT64_MAX, stats_.dirty_bytes - most / 2, now_ms);
-  }
 }
 
 bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
@@ -196,13 +204,7 @@ bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
   auto* run = static_cast<Run*>(after);
   if (run->granules < extra) return false;
   if (!commit(end, extra, GranuleCount(0)) || !carve(run, end, extra)) return false;
-  const GranuleId first = table_.id_of(end);
-  for (std::uint32_t i = 0; i < extra.raw(); ++i) {
-    std::uint8_t& flags = table_.flags(first + i);
-    if ((flags & meta::GranuleTable::kDirty) != 0) stats_.dirty_bytes -= kGranuleBytes;
-    flags |= meta::GranuleTable::kUsed;
-  }
-  stats_.used_bytes += extra.bytes();
+  hand_out(end, extra);
   return true;
 }
 

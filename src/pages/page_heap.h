@@ -10,8 +10,8 @@
 // (committed, dirty, used) say what the kernel holds there, so calloc knows zeros and purge knows what to give back.
 //
 // Memory is committed (mprotect) as runs are handed out, a step ahead while the heap grows, so a small process stays
-// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB; what
-// exceeds 1/16 of the memory in use goes back at once.
+// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB; and
+// before the heap reaches a new peak, its dirty memory goes back: a peak is not made of free memory.
 // Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
 //
 // Every member: the caller holds the heap lock. None allocates by malloc. On failure nothing has changed.
@@ -86,6 +86,7 @@ class PageHeap {
   void attach(Run* run);
   void detach(Run* run);
   bool carve(Run* run, std::uint64_t start, GranuleCount count);
+  void hand_out(std::uint64_t start, GranuleCount count);
   bool commit(std::uint64_t start, GranuleCount count, GranuleCount spare);
   std::size_t purge_run(Run* run);
   bool purge_range(std::uint64_t start, std::size_t bytes);
@@ -98,6 +99,7 @@ class PageHeap {
   std::size_t most_bytes_ = 0;
   Window windows_[kMaxWindows] = {};
   std::size_t window_count_ = 0;
+  std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   bool strict_overcommit_ = false;
   bool reserve_used_up_ = false;

@@ -79,6 +79,15 @@ Refill detach_full(Context* context, ClassId size_class) {
 
 bool is_worth_using(Slab* slab) { return free_objects(slab) * 8 >= slab->count; }
 
+// From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
+// is always such a group, and it never takes the crumbs.
+void set_least(Slab* slab) {
+  const unsigned average = free_objects(slab) / slab->groups;
+  const unsigned wanted = average * 3 / 4;
+  const unsigned most = slab->shape().least;
+  slab->least = static_cast<std::uint8_t>(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
 // Goes on with the current slab, or lets go of it (kNoMemory).
 Refill use_current(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
@@ -86,7 +95,10 @@ Refill use_current(Context* context, ClassId size_class) {
   const Refill good = install_next_group(context, size_class, slab->least);
   if (good != Refill::kNoMemory) return good;
   if (!has_free(slab)) return detach_full(context, size_class);
-  if (is_worth_using(slab)) return install_next_group(context, size_class, 1);
+  if (is_worth_using(slab)) {
+    set_least(slab);
+    return install_next_group(context, size_class, 1);
+  }
   if (!empty_slot(context, size_class)) return Refill::kMoved;
   queue.current = nullptr;
   enqueue(context, slab);
@@ -117,6 +129,7 @@ Refill refill(Context* context, ClassId size_class) {
     if (slab == nullptr) return Refill::kNoMemory;
     set_listed(slab, Listed::kCurrent);
     slab->idle_ticks = 0;
+    set_least(slab);
     slab->countdown.store(kHeartbeat, std::memory_order_relaxed);  // relaxed: times a later look, no more
     queue.current = slab;
     queue.scan = 0;
