@@ -75,7 +75,7 @@ struct Slab : Header {
   Slab* next;
   Slab* prev;
   std::atomic<Listed> listed;
-  std::uint8_t idle_ticks;  // looks in a row that found it current and all free; guarded by its context's lock
+  std::uint8_t idle_ticks;  // looks since it was queued, or that found it current and all free; its context's lock
   std::uint8_t batch;       // of the class; constant
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t unused[4];

@@ -59,6 +59,10 @@ void release_context(Context* context);
 // holds context->lock.
 void release_empty_currents(Context* context, unsigned ticks);
 
+// Gives back the pages of the running context's slabs that hold free objects only, a few slabs at a time. Caller holds
+// context->lock.
+void purge_free_pages(Context* context);
+
 // Releases one context whose thread did not survive a fork. Cheap when there is none.
 void reclaim_orphans();
 

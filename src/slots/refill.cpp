@@ -10,6 +10,7 @@
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
 #include <bit>
 
+#include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/central.h"
@@ -186,6 +187,7 @@ bool collect_all(Slab* slab, Context* context) {
 }
 
 void enqueue(Context* context, Slab* slab) {
+  slab->idle_ticks = 0;
   slab->countdown.store(busy_groups(slab), std::memory_order_relaxed);  // relaxed: times a later look
   set_listed(slab, Listed::kQueue);
   context->queues[slab->size_class].partial.push_back(slab);
@@ -231,6 +233,7 @@ void tick() {
   context->swept_ms = now_ms;
   flush_pending(context);
   release_empty_currents(context, 1);
+  if (config::options.purge_delay_ms >= 0) purge_free_pages(context);
   context->lock.unlock();
 }
 
