@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
   const double wait_ms = strtod(argv[3], NULL) * 1e3;
   if (size < 8 || total < size) return 2;
   const size_t count = total / size;
-  char** const objects = mmap(NULL, count * sizeof *objects, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  char** const objects =
+      mmap(NULL, count * sizeof *objects, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (objects == MAP_FAILED) return 1;
   uint32_t random = 1;
   be_lightly_active(&random);

@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
   const size_t size = strtoull(argv[2], NULL, 10);
   if (size < 8 || total < size) return 2;
   const size_t count = total / size;
-  char** const objects = mmap(NULL, count * sizeof *objects, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  char** const objects =
+      mmap(NULL, count * sizeof *objects, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (objects == MAP_FAILED) return 1;
   free(malloc(size));  // the allocator is awake and its code is mapped in before the first reading
 
@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
   }
   const long after = rss_kib();
   const struct mallinfo2 info = mallinfo2();
-  printf("{\"live_bytes\": %zu, \"grown_kib\": %ld, \"mallinfo2\": {\"arena\": %zu, \"hblkhd\": %zu, ",
-         count * size, after - before, info.arena, info.hblkhd);
+  printf("{\"live_bytes\": %zu, \"grown_kib\": %ld, \"mallinfo2\": {\"arena\": %zu, \"hblkhd\": %zu, ", count * size,
+         after - before, info.arena, info.hblkhd);
   printf("\"uordblks\": %zu, \"fordblks\": %zu}}\n", info.uordblks, info.fordblks);
   return 0;
 }

@@ -167,14 +167,13 @@ static void print_string(const char* text) {
 static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
 
 static void print_result(double wall, int status, bool timed_out, const struct rusage* r) {
-  printf("{\"wall_s\": %.6f, \"user_s\": %.6f, \"system_s\": %.6f, \"peak_rss_kib\": %ld, ", wall,
-         seconds(r->ru_utime), seconds(r->ru_stime), r->ru_maxrss);
-  printf("\"minor_faults\": %ld, \"major_faults\": %ld, \"voluntary_switches\": %ld, ", r->ru_minflt,
-         r->ru_majflt, r->ru_nvcsw);
-  printf(
-      "\"involuntary_switches\": %ld, \"exit_code\": %d, \"signal\": %d, \"timed_out\": %s, \"processes\": [",
-      r->ru_nivcsw, WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-      timed_out ? "true" : "false");
+  printf("{\"wall_s\": %.6f, \"user_s\": %.6f, \"system_s\": %.6f, \"peak_rss_kib\": %ld, ", wall, seconds(r->ru_utime),
+         seconds(r->ru_stime), r->ru_maxrss);
+  printf("\"minor_faults\": %ld, \"major_faults\": %ld, \"voluntary_switches\": %ld, ", r->ru_minflt, r->ru_majflt,
+         r->ru_nvcsw);
+  printf("\"involuntary_switches\": %ld, \"exit_code\": %d, \"signal\": %d, \"timed_out\": %s, \"processes\": [",
+         r->ru_nivcsw, WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+         timed_out ? "true" : "false");
   for (int i = 0; i < g_seen_count; i++) {
     printf("%s{\"name\": ", i == 0 ? "" : ", ");
     print_string(g_seen[i].name);
@@ -228,9 +227,7 @@ int main(int argc, char** argv) {
     }
   }
   if (at + 1 >= argc || strcmp(argv[at], "--") != 0) {
-    fprintf(
-        stderr,
-        "usage: measure [--preload LIB] [--set N=V] [--unset N] [--timeout S] [--stdout FILE] -- CMD...\n");
+    fprintf(stderr, "usage: measure [--preload LIB] [--set N=V] [--unset N] [--timeout S] [--stdout FILE] -- CMD...\n");
     return 2;
   }
 

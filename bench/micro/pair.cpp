@@ -141,8 +141,7 @@ int main(int argc, char** argv) {
     place = *const_cast<void* volatile*>(&place);
   });
 
-  std::printf("{\"ns_per_pair\": %.4f, \"ns_wall\": %.4f, \"ns_loop\": %.4f, ", cost, cost * wall_share,
-              loop);
+  std::printf("{\"ns_per_pair\": %.4f, \"ns_wall\": %.4f, \"ns_loop\": %.4f, ", cost, cost * wall_share, loop);
   std::printf("\"allocators\": ");
   print_allocators();
   std::printf("}\n");

@@ -55,8 +55,7 @@ int main(int argc, char** argv) {
   static char* environments[kMaxEnvironments][kMaxVariables + 1];
   for (int i = 0; i < count; i++) {
     int at = 0;
-    for (char* word = strtok(argv[split + 1 + i], " "); word != NULL && at < kMaxVariables;
-         word = strtok(NULL, " ")) {
+    for (char* word = strtok(argv[split + 1 + i], " "); word != NULL && at < kMaxVariables; word = strtok(NULL, " ")) {
       environments[i][at++] = word;
     }
   }
@@ -72,8 +71,7 @@ int main(int argc, char** argv) {
       order[j] = order[i];
       order[i] = other;
     }
-    for (int i = 0; i < count; i++)
-      printf("%d %lld\n", order[i], (long long)run(argv + 3, environments[order[i]]));
+    for (int i = 0; i < count; i++) printf("%d %lld\n", order[i], (long long)run(argv + 3, environments[order[i]]));
   }
   return 0;
 }

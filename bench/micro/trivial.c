@@ -26,8 +26,7 @@ int main(int argc, char** argv) {
   const long dirty = status_kib("/proc/self/smaps_rollup", "Private_Dirty:");
   const long peak = status_kib("/proc/self/status", "VmHWM:");
   const long size = status_kib("/proc/self/status", "VmSize:");
-  printf(
-      "{\"rss_kib\": %ld, \"private_dirty_kib\": %ld, \"peak_rss_kib\": %ld, \"address_space_kib\": %ld}\n",
-      rss, dirty, peak, size);
+  printf("{\"rss_kib\": %ld, \"private_dirty_kib\": %ld, \"peak_rss_kib\": %ld, \"address_space_kib\": %ld}\n", rss,
+         dirty, peak, size);
   return 0;
 }

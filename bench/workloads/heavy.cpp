@@ -64,8 +64,7 @@ std::uint64_t number(const std::ssub_match& match) {
   std::uint64_t value = 0;
   const char* const begin = text.data() + (is_hex ? 2 : 0);
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value, is_hex ? 16 : 10);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw std::invalid_argument("no number: " + text);
+  if (error != std::errc{} || end != text.data() + text.size()) throw std::invalid_argument("no number: " + text);
   return value;
 }
 
@@ -102,8 +101,7 @@ class Parser {
        [](const std::smatch& m) -> Event {
          return Realloc{number(m[1]), number(m[2]), number(m[3])};
        }},
-      {call("free", "(0x[0-9a-f]+)", false),
-       [](const std::smatch& m) -> Event { return Free{number(m[1])}; }},
+      {call("free", "(0x[0-9a-f]+)", false), [](const std::smatch& m) -> Event { return Free{number(m[1])}; }},
   };
 };
 
@@ -139,8 +137,7 @@ class Heap {
   std::vector<std::pair<std::uint64_t, Block>> leaks() const {
     std::vector<std::pair<std::uint64_t, Block>> result(live_.begin(), live_.end());
     std::ranges::sort(result, [](const auto& a, const auto& b) {
-      return std::tuple(b.second.size, a.second.born, a.first) <
-             std::tuple(a.second.size, b.second.born, b.first);
+      return std::tuple(b.second.size, a.second.born, a.first) < std::tuple(a.second.size, b.second.born, b.first);
     });
     return result;
   }
@@ -177,16 +174,14 @@ class Heap {
 template <std::ranges::random_access_range Range>
 std::ranges::range_value_t<Range> quantile(Range values, double q) {
   if (std::ranges::empty(values)) return {};
-  const auto at =
-      std::ranges::begin(values) + static_cast<std::ptrdiff_t>(q * double(std::ranges::size(values) - 1));
+  const auto at = std::ranges::begin(values) + static_cast<std::ptrdiff_t>(q * double(std::ranges::size(values) - 1));
   std::ranges::nth_element(values, at);
   return *at;
 }
 
 void print(const Heap& heap, std::ostream& out) {
   out << std::left << std::setw(12) << "class" << std::right;
-  for (std::string_view title : {"calls", "live", "peak", "p50 life", "p99 life"})
-    out << std::setw(12) << title;
+  for (std::string_view title : {"calls", "live", "peak", "p50 life", "p99 life"}) out << std::setw(12) << title;
   out << '\n';
   for (const auto& [size, figures] : heap.classes()) {
     out << std::left << std::setw(12) << size << std::right;
@@ -200,8 +195,8 @@ void print(const Heap& heap, std::ostream& out) {
   out << leaks.size() << " blocks, " << std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0})
       << " bytes never freed; " << heap.unknown().size() << " frees of unknown pointers\n";
   for (const auto& [pointer, block] : leaks | std::views::take(10)) {
-    out << "  0x" << std::hex << pointer << std::dec << ": " << block.size << " bytes since event "
-        << block.born << '\n';
+    out << "  0x" << std::hex << pointer << std::dec << ": " << block.size << " bytes since event " << block.born
+        << '\n';
   }
 }
 

@@ -71,7 +71,8 @@ int malloc_info(int options, FILE* stream) noexcept {
     return -1;
   }
   const Snapshot now = snapshot();
-  fprintf(stream, "<malloc version=\"1\" allocator=\"brimful %s\">\n<heap nr=\"0\">\n<sizes>\n", brimful::config::kVersion);
+  fprintf(stream, "<malloc version=\"1\" allocator=\"brimful %s\">\n<heap nr=\"0\">\n<sizes>\n",
+          brimful::config::kVersion);
   for (std::size_t c = 0; c < kClassCount; ++c) {
     const auto& use = now.classes[c];
     if (use.slabs == 0) continue;
@@ -127,7 +128,9 @@ int mallopt(int parameter, int value) noexcept {
   }
 }
 
-struct mallinfo mallinfo() noexcept { return __libc_mallinfo(); }
+struct mallinfo mallinfo() noexcept {
+  return __libc_mallinfo();
+}
 int __libc_mallopt(int parameter, int value) { return mallopt(parameter, value); }
 
 }  // extern "C"

@@ -72,8 +72,7 @@ Block find_block(std::uint64_t address, const char* call) {
   Block block;
   switch (header->kind) {
     case Kind::kSlab: {
-      const std::uint64_t index =
-          std::rotr((address - header->start) * header->multiplier, BRIMFUL_DIVISION_SHIFT);
+      const std::uint64_t index = std::rotr((address - header->start) * header->multiplier, BRIMFUL_DIVISION_SHIFT);
       if (index < header->count) {
         block.slab = static_cast<Slab*>(header);
         block.index = index;

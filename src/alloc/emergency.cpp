@@ -45,7 +45,7 @@ void prepare_emergency() {
     Slab* slab = slots::make_slab(class_of(kSizes[i]), kOwnerShared);
     if (slab == nullptr) return;
     for (unsigned g = 0; g < slab->groups; ++g) {
-      slab->word(g).store(0, std::memory_order_relaxed);                // relaxed: published below
+      slab->word(g).store(0, std::memory_order_relaxed);                  // relaxed: published below
       slab->remote(g).store(slots::kAllFree, std::memory_order_relaxed);  // relaxed: as above
     }
     reserve[i].store(slab, std::memory_order_release);  // pairs with: allocate_emergency() (the slab)

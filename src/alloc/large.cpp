@@ -106,7 +106,8 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   const sync::MutexLock guard(heap.lock);
   free_deferred(now_ms);
   const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
-  const bool fits = usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
+  const bool fits =
+      usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
   const std::size_t most = heap.pages.most_bytes();
   Run* run = nullptr;
   // The first request of all finds no window yet, so no limit either.

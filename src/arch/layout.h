@@ -16,7 +16,7 @@
 #define BRIMFUL_HEADER_BATCH 58
 #define BRIMFUL_HEADER_LEAST 59
 #define BRIMFUL_HEADER_WORDS 64
-#define BRIMFUL_MAX_OBJECTS 4096 /* in a slab: 64 groups of 64 */
+#define BRIMFUL_MAX_OBJECTS 4096   /* in a slab: 64 groups of 64 */
 #define BRIMFUL_OFFERED_BEHIND 512 /* 64 words of 8 bytes */
 #define BRIMFUL_HEADER_OFFERED 576
 

@@ -16,7 +16,7 @@ namespace brimful {
 
 #define BRIMFUL_CHECK(condition) \
   (BRIMFUL_LIKELY(condition) ? (void)0 : ::brimful::check_failed(__FILE__, __LINE__, #condition))
-#define BRIMFUL_ASSERT(condition)                                            \
-  do {                                                                       \
-    if constexpr (BRIMFUL_DEBUG_CHECKS != 0) BRIMFUL_CHECK(condition);       \
+#define BRIMFUL_ASSERT(condition)                                      \
+  do {                                                                 \
+    if constexpr (BRIMFUL_DEBUG_CHECKS != 0) BRIMFUL_CHECK(condition); \
   } while (false)

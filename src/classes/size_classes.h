@@ -33,14 +33,14 @@ inline constexpr unsigned kGroupObjects = 64;
 inline constexpr std::uint32_t kOfferedBytes = 16384;
 
 struct SizeClass {
-  std::uint32_t bytes;        // object size
-  std::uint32_t odd;          // bytes == odd << shift
-  std::uint32_t shift;        // 4 … 15
-  std::uint16_t groups;       // of 64 objects, per slab; 1 … 64
-  std::uint16_t granules;     // of a slab
-  std::uint8_t batch;         // 64 less the objects of a group that are offered to malloc at a time
-  std::uint8_t least;         // free objects that make a group worth offering, at most
-  std::uint64_t multiplier;   // inverse of `odd` modulo 2^64, times 2^(16 - shift)
+  std::uint32_t bytes;       // object size
+  std::uint32_t odd;         // bytes == odd << shift
+  std::uint32_t shift;       // 4 … 15
+  std::uint16_t groups;      // of 64 objects, per slab; 1 … 64
+  std::uint16_t granules;    // of a slab
+  std::uint8_t batch;        // 64 less the objects of a group that are offered to malloc at a time
+  std::uint8_t least;        // free objects that make a group worth offering, at most
+  std::uint64_t multiplier;  // inverse of `odd` modulo 2^64, times 2^(16 - shift)
 };
 
 namespace classes_detail {
@@ -117,11 +117,10 @@ constexpr bool all_classes_hold() {
     if (class_of(c.bytes) != i || class_of(smallest) != i) return false;
     // The exact division: the last object divides, a byte beside it does not.
     const std::uint64_t count = std::uint64_t{c.groups} * kGroupObjects;
-    const auto divide = [&c](std::uint64_t offset) {
-      return std::rotr(offset * c.multiplier, BRIMFUL_DIVISION_SHIFT);
-    };
+    const auto divide = [&c](std::uint64_t offset) { return std::rotr(offset * c.multiplier, BRIMFUL_DIVISION_SHIFT); };
     if (divide((count - 1) * c.bytes) != count - 1 || divide(c.bytes * count) < count) return false;
-    if (divide(1) < count || divide(c.bytes - 16) < (c.bytes == 16 ? 0 : count) || divide(-std::uint64_t{c.bytes}) < count)
+    if (divide(1) < count || divide(c.bytes - 16) < (c.bytes == 16 ? 0 : count) ||
+        divide(-std::uint64_t{c.bytes}) < count)
       return false;
   }
   return kSizeClasses[kClassCount - 1].bytes == kMaxClassBytes;

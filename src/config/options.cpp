@@ -17,9 +17,7 @@ struct Text {
   const char* data;
   std::size_t size;
 
-  [[nodiscard]] bool equals(const char* other) const {
-    return strlen(other) == size && memcmp(data, other, size) == 0;
-  }
+  [[nodiscard]] bool equals(const char* other) const { return strlen(other) == size && memcmp(data, other, size) == 0; }
 };
 
 // The part of `text` before the first `mark` (all of it without one); *rest gets what follows the mark.

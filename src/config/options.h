@@ -25,7 +25,7 @@ struct Options {
 
 struct OptionInfo {
   const char* name;
-  std::int64_t Options::* field;
+  std::int64_t Options::*field;
   const char* words;  // "auto|percpu|thread": a choice, numbered from 0; nullptr: a number
   bool is_bytes;      // takes the suffixes K, M, G, T
   std::int64_t least;

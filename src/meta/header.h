@@ -34,11 +34,11 @@
 namespace brimful {
 
 enum class Kind : std::uint8_t {
-  kNone,       // a granule that is not in use
-  kSlab,       // objects of one class
-  kLarge,      // one block of whole granules in a window
-  kHuge,       // one block mapped on its own
-  kFree,       // first or last granule of a free run
+  kNone,   // a granule that is not in use
+  kSlab,   // objects of one class
+  kLarge,  // one block of whole granules in a window
+  kHuge,   // one block mapped on its own
+  kFree,   // first or last granule of a free run
 };
 
 // Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
@@ -57,12 +57,13 @@ inline constexpr std::uint32_t kFirstSpecialOwner = kOwnerDetached;
 inline constexpr ClassId kNoClass = 0xFF;
 
 struct Header {
-  std::uint64_t start;                    // address of the first byte
-  std::uint64_t multiplier;               // slabs: of the class; else 1
-  std::uint64_t count;                    // slabs: objects; else 0
-  std::atomic<std::uint32_t> owner;       // context id or kOwner…; only the owner, or a CAS from an ownerless state, changes it
-  std::uint32_t last_owner;               // who detached it; written before owner becomes kOwnerDetached
-  std::atomic<std::int32_t> countdown;    // groups still to become all free before somebody looks; lossy by design
+  std::uint64_t start;       // address of the first byte
+  std::uint64_t multiplier;  // slabs: of the class; else 1
+  std::uint64_t count;       // slabs: objects; else 0
+  // A context's id or kOwner…; changed by its owner, by a CAS from an ownerless state, or under the list's lock.
+  std::atomic<std::uint32_t> owner;
+  std::uint32_t last_owner;  // who detached it; written before owner becomes kOwnerDetached
+  std::atomic<std::int32_t> countdown;  // groups still to become all free before somebody looks; lossy by design
   Kind kind;
   ClassId size_class;
   std::uint16_t groups;
@@ -109,14 +110,14 @@ struct Slab : Header {
 
 // A free run (kFree), a large (kLarge) or a huge block (kHuge).
 struct Run : Header {
-  Run* left;   // treap links while free or huge
+  Run* left;  // treap links while free or huge
   Run* right;
-  Run* next;   // list of free runs that hold dirty memory
+  Run* next;  // list of free runs that hold dirty memory
   Run* prev;
-  std::uint64_t bytes;      // large, huge: usable bytes from start
-  std::uint64_t stamp_ms;   // free: when its oldest dirty memory was freed
+  std::uint64_t bytes;     // large, huge: usable bytes from start
+  std::uint64_t stamp_ms;  // free: when its oldest dirty memory was freed
   GranuleCount granules;
-  bool dirty;               // free: some of it may be resident
+  bool dirty;  // free: some of it may be resident
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
@@ -127,7 +128,8 @@ static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
 static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
 static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // a base class makes it "conditionally supported": both compilers do
+// A base class makes it "conditionally supported": gcc and clang do.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
 static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, least) == BRIMFUL_HEADER_LEAST);
 #pragma GCC diagnostic pop
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);

@@ -67,7 +67,8 @@ std::size_t address_space_left() {
   char text[64];
   std::size_t used_pages = 0;
   if (read_small_file("/proc/self/statm", text, sizeof text) > 0) {
-    for (const char* c = text; *c >= '0' && *c <= '9'; ++c) used_pages = used_pages * 10 + static_cast<unsigned>(*c - '0');
+    for (const char* c = text; *c >= '0' && *c <= '9'; ++c)
+      used_pages = used_pages * 10 + static_cast<unsigned>(*c - '0');
   }
   const std::size_t used = used_pages * page_bytes();
   return limit.rlim_cur > used ? limit.rlim_cur - used : 0;

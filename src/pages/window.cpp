@@ -22,7 +22,8 @@ constexpr int kPlacesToTry = 24;
 // Address space for one more window: all we want, or, under RLIMIT_AS, half of what is left, so that the program's own
 // mappings and our metadata find room.
 std::size_t window_bytes_wanted(std::size_t least) {
-  std::size_t wanted = config::options.reserve > 0 ? static_cast<std::size_t>(config::options.reserve) : kDefaultReserve;
+  std::size_t wanted =
+      config::options.reserve > 0 ? static_cast<std::size_t>(config::options.reserve) : kDefaultReserve;
   const std::size_t left = os::address_space_left();
   if (left != SIZE_MAX && wanted > left / 2) wanted = left / 2;
   wanted = round_down(wanted, kLeastWindow);
@@ -58,8 +59,7 @@ void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
 bool PageHeap::place_window(std::size_t bytes) {
   if (window_count_ == kMaxWindows) return false;
   if (window_count_ != 0) {
-    const std::uint64_t start =
-        map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
+    const std::uint64_t start = map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
     if (start == 0) return false;
     os::calls.name(start, bytes, "brimful heap");
     // The first granule stays unused, so that runs of two windows never touch.

@@ -71,6 +71,7 @@ static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
 static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && sizeof(sync::Mutex) == 4);
 static_assert(offsetof(Context, heartbeat) == BRIMFUL_CONTEXT_HEARTBEAT);
 static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);
-static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT && offsetof(ClassQueue, scan) == BRIMFUL_QUEUE_SCAN);
+static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT &&
+              offsetof(ClassQueue, scan) == BRIMFUL_QUEUE_SCAN);
 
 }  // namespace brimful

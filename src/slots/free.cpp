@@ -33,7 +33,8 @@ PendingEntry& entry_for(Context* context, std::uint64_t key) {
 static_assert(kPendingEntries == 16);
 
 [[noreturn]] void double_free(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab, std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  meta::report_double_free("free", *slab,
+                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
 }
 
 // The first free of a slab that nobody owns takes it back for the context that let it go.

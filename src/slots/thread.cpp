@@ -97,7 +97,8 @@ void choose_mode() {
   if (mode.per_cpu) {
     const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
     line << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
-         << (own ? "our own rseq area" : "the C library's rseq area") << "), " << mode.cpu_contexts << " contexts at most";
+         << (own ? "our own rseq area" : "the C library's rseq area") << "), " << mode.cpu_contexts
+         << " contexts at most";
   } else {
     line << "thread (" << reason << ")";
   }
@@ -140,7 +141,8 @@ Context* make_context(std::uint32_t id) {
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
-  arch::brimful_block.contexts[1 + id].store(context, std::memory_order_release);  // pairs with: context_of() (as above)
+  arch::brimful_block.contexts[1 + id].store(context,
+                                             std::memory_order_release);  // pairs with: context_of() (as above)
   return context;
 }
 
@@ -192,7 +194,8 @@ void prepare() {
 
 Context* context_of(std::uint32_t id) {
   if (id >= kMaxContexts) return nullptr;
-  Context* context = arch::brimful_block.contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
+  Context* context =
+      arch::brimful_block.contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
   return context != &empty_context ? context : nullptr;
 }
 

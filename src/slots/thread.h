@@ -17,11 +17,11 @@
 namespace brimful::slots {
 
 struct ThreadState {
-  std::uint32_t own_id;     // target of the id pointer in thread mode
-  std::uint64_t own_cs;     // target of the cs pointer where there is no rseq area
-  std::uint32_t depth;      // slow-path scopes this thread is in: above 1, a signal handler interrupted one
+  std::uint32_t own_id;  // target of the id pointer in thread mode
+  std::uint64_t own_cs;  // target of the cs pointer where there is no rseq area
+  std::uint32_t depth;   // slow-path scopes this thread is in: above 1, a signal handler interrupted one
   bool attached;
-  bool gone;                // the exit hook ran
+  bool gone;  // the exit hook ran
   Context* own_context;
 };
 extern BRIMFUL_TLS ThreadState thread_state;

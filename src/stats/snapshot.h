@@ -20,15 +20,15 @@ struct ClassUse {
 struct Snapshot {
   ClassUse classes[kClassCount];
   std::uint64_t large_blocks;
-  std::uint64_t large_bytes;   // usable bytes of large blocks
+  std::uint64_t large_bytes;  // usable bytes of large blocks
   std::uint64_t huge_blocks;
   std::uint64_t huge_bytes;
-  std::uint64_t live_bytes;      // of all objects and blocks
-  std::uint64_t slab_free_bytes; // of free objects in slabs
-  std::uint64_t dirty_bytes;     // free runs not given back yet
-  std::uint64_t reserved_bytes;  // address space
-  std::uint64_t committed_bytes; // usable address space
-  std::uint64_t metadata_bytes;  // mapped for headers and contexts
+  std::uint64_t live_bytes;       // of all objects and blocks
+  std::uint64_t slab_free_bytes;  // of free objects in slabs
+  std::uint64_t dirty_bytes;      // free runs not given back yet
+  std::uint64_t reserved_bytes;   // address space
+  std::uint64_t committed_bytes;  // usable address space
+  std::uint64_t metadata_bytes;   // mapped for headers and contexts
 };
 
 // Takes the heap lock. O(granules in use).

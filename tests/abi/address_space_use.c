@@ -43,8 +43,8 @@ static void check_mapping(const Mapping* mapping, void* argument) {
   if (mapping->kib < (size_t)512 << 10) return;
   int is_inaccessible = strncmp(mapping->permissions, "---", 3) == 0 && mapping->resident == 0;
   int is_undumped = strstr(mapping->flags, " dd") != NULL;
-  say("      %zu MiB %s, resident %ld KiB, flags%.80s", mapping->kib >> 10, mapping->permissions,
-      mapping->resident, strtok(strdup(mapping->flags), "\n"));
+  say("      %zu MiB %s, resident %ld KiB, flags%.80s", mapping->kib >> 10, mapping->permissions, mapping->resident,
+      strtok(strdup(mapping->flags), "\n"));
   CHECK(is_inaccessible || is_undumped);
 }
 
@@ -74,8 +74,7 @@ static void live_memory_is_in_core_dumps(void) {
     while (fgets(line, sizeof line, file) != NULL) {
       unsigned long low, high;
       char permissions[8];
-      if (sscanf(line, "%lx-%lx %7s", &low, &high, permissions) == 3)
-        is_inside = address >= low && address < high;
+      if (sscanf(line, "%lx-%lx %7s", &low, &high, permissions) == 3) is_inside = address >= low && address < high;
       if (is_inside && strncmp(line, "VmFlags:", 8) == 0) {
         was_seen = 1;
         CHECK_MSG(strstr(line, " dd") == NULL, "%s object: %s", i == 0 ? "small" : "large", line);

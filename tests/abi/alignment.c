@@ -31,9 +31,8 @@ static void* by_memalign(size_t alignment, size_t size) { return memalign(alignm
 // Allocates a crowd at one alignment, checks address and contents of each, then frees every other one,
 // allocates again into the gaps, and frees all.
 static void crowd_at(Allocator* allocate, size_t alignment) {
-  static const size_t kSizes[] = {0,     1,     7,     8,      16,     17,     63,
-                                  64,    100,   256,   1000,   4095,   4096,   10000,
-                                  32768, 32769, 65536, 100000, 300000, 524289, 3 << 20};
+  static const size_t kSizes[] = {0,    1,    7,     8,     16,    17,    63,     64,     100,    256,    1000,
+                                  4095, 4096, 10000, 32768, 32769, 65536, 100000, 300000, 524289, 3 << 20};
   enum { kMost = 64 };
   char* block[kMost] = {0};
   size_t length[kMost] = {0};

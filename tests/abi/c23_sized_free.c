@@ -42,8 +42,7 @@ static void free_sized_takes_every_size_between_requested_and_usable(void) {
 
 static void free_aligned_sized_takes_alignment_and_size_of_aligned_alloc(void) {
   if (is_missing()) return;
-  static const size_t kSizes[] = {0,    1,    15,    16,    64,     100,     1000,
-                                  4096, 5000, 32768, 65536, 100000, 1 << 20, 5 << 20};
+  static const size_t kSizes[] = {0, 1, 15, 16, 64, 100, 1000, 4096, 5000, 32768, 65536, 100000, 1 << 20, 5 << 20};
   for (int shift = 3; shift <= 30; ++shift) {
     for (size_t i = 0; i < sizeof kSizes / sizeof kSizes[0]; ++i) {
       size_t alignment = (size_t)1 << shift;

@@ -279,8 +279,7 @@ CHECK_UNUSED static int is_brimful(void) {
   void* (*code)(size_t) = malloc;
   const void* address;
   memcpy(&address, &code, sizeof address);
-  answer =
-      mapping_of(keep((void*)(uintptr_t)address), name, sizeof name) && strstr(name, "libbrimful") != NULL;
+  answer = mapping_of(keep((void*)(uintptr_t)address), name, sizeof name) && strstr(name, "libbrimful") != NULL;
   // A preloaded library is no proof that it is the one that is called, but in a static program there is no
   // other.
   int is_static = strstr(name, ".so") == NULL;

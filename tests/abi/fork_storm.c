@@ -101,8 +101,7 @@ static void children_of_a_busy_process_can_use_the_heap(void) {
   is_over = 0;
   // Two of the eight fork, so that forks also collide with one another.
   for (int i = 0; i < kThreads; ++i)
-    CHECK_EQ(
-        pthread_create(&thread[i], NULL, i < 2 ? forking_thread : busy_thread, (void*)(uintptr_t)(i + 1)), 0);
+    CHECK_EQ(pthread_create(&thread[i], NULL, i < 2 ? forking_thread : busy_thread, (void*)(uintptr_t)(i + 1)), 0);
   for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
   is_over = 1;
   for (int i = 2; i < kThreads; ++i) pthread_join(thread[i], NULL);

@@ -32,12 +32,11 @@ static const size_t kTooLargeForKernel[] = {PTRDIFF_MAX, PTRDIFF_MAX - 4096, (si
                                             ((size_t)1 << 47) + 12345};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define FOR_EACH_SIZE(size)                                                                       \
-  for (size_t index_ = 0, size;                                                                   \
-       index_ < COUNT(kTooLarge) + COUNT(kTooLargeForKernel) &&                                   \
-       (size = opaque(index_ < COUNT(kTooLarge) ? kTooLarge[index_]                               \
-                                                : kTooLargeForKernel[index_ - COUNT(kTooLarge)]), \
-       1);                                                                                        \
+#define FOR_EACH_SIZE(size)                                                                                           \
+  for (size_t index_ = 0, size;                                                                                       \
+       index_ < COUNT(kTooLarge) + COUNT(kTooLargeForKernel) &&                                                       \
+       (size = opaque(index_ < COUNT(kTooLarge) ? kTooLarge[index_] : kTooLargeForKernel[index_ - COUNT(kTooLarge)]), \
+       1);                                                                                                            \
        ++index_)
 
 #define CHECK_REFUSED(expression, size)                                                             \

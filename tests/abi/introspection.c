@@ -25,8 +25,7 @@ static void mallinfo2_follows_small_objects_up_and_down(void) {
   for (int i = 0; i < kCount; ++i) object[i] = malloc(100);
   size_t grown = mallinfo2().uordblks - before;
   size_t asked = (size_t)kCount * 100;
-  CHECK_MSG(grown >= asked && grown <= asked + asked / 4, "asked for %zu, uordblks grew by %zu", asked,
-            grown);
+  CHECK_MSG(grown >= asked && grown <= asked + asked / 4, "asked for %zu, uordblks grew by %zu", asked, grown);
   for (int i = 0; i < kCount; ++i) free(object[i]);
   size_t after = mallinfo2().uordblks;
   CHECK_MSG(after <= before + asked / 10, "uordblks %zu before, %zu after", before, after);

@@ -28,10 +28,8 @@ struct Form {
 };
 
 constexpr Form kForms[] = {
-    {"new, delete", [](size_t n) { return ::operator new(n); },
-     [](void* p, size_t) { ::operator delete(p); }},
-    {"new[], delete[]", [](size_t n) { return ::operator new[](n); },
-     [](void* p, size_t) { ::operator delete[](p); }},
+    {"new, delete", [](size_t n) { return ::operator new(n); }, [](void* p, size_t) { ::operator delete(p); }},
+    {"new[], delete[]", [](size_t n) { return ::operator new[](n); }, [](void* p, size_t) { ::operator delete[](p); }},
     {"new, sized delete", [](size_t n) { return ::operator new(n); },
      [](void* p, size_t n) { ::operator delete(p, n); }},
     {"new[], sized delete[]", [](size_t n) { return ::operator new[](n); },
@@ -80,8 +78,7 @@ void aligned_new_works_at_every_alignment_and_size() {
           CHECK_FAIL("alignment %zu size %zu: %p", alignment, size, each);
         fill_pattern(each, size, reinterpret_cast<uintptr_t>(each));
       }
-      for (void* each : object)
-        CHECK_EQ(find_damage(each, size, size, reinterpret_cast<uintptr_t>(each)), size);
+      for (void* each : object) CHECK_EQ(find_damage(each, size, size, reinterpret_cast<uintptr_t>(each)), size);
       if (shift % 2 == 0) {
         ::operator delete(object[0], tag);
         ::operator delete[](object[1], tag);
@@ -152,8 +149,7 @@ void impossible_sizes_throw_bad_alloc() {
     expect_bad_alloc("new[]", size, [&] { return ::operator new[](size); });
     if (is_rounded_to_zero_by_libstdcxx(size)) continue;
     expect_bad_alloc("aligned new", size, [&] { return ::operator new (size, std::align_val_t{64}); });
-    expect_bad_alloc("aligned new[]", size,
-                     [&] { return ::operator new[](size, std::align_val_t{1 << 20}); });
+    expect_bad_alloc("aligned new[]", size, [&] { return ::operator new[](size, std::align_val_t{1 << 20}); });
   }
 }
 
@@ -246,8 +242,7 @@ void what_the_new_handler_throws_arrives() {
 void containers_strings_and_shared_pointers_keep_their_contents() {
   std::vector<std::shared_ptr<std::string>> all;
   for (int i = 0; i < 30000; ++i)
-    all.push_back(
-        std::make_shared<std::string>(static_cast<size_t>(i % 300), static_cast<char>('a' + i % 26)));
+    all.push_back(std::make_shared<std::string>(static_cast<size_t>(i % 300), static_cast<char>('a' + i % 26)));
   for (size_t i = 0; i < all.size(); i += 3) all[i].reset();
   for (size_t i = 0; i < all.size(); ++i) {
     if (i % 3 == 0) continue;

@@ -66,8 +66,7 @@ static void neighbours_stay_intact_in_a_crowd_of_growing_objects(void) {
         size_t kept = size[i] < next ? size[i] : next;
         object[i] = realloc(object[i], next);
         CHECK(object[i] != NULL);
-        CHECK_MSG(find_damage(object[i], kept, size[i], (uint64_t)i * 1000) == kept, "%zu to %zu", size[i],
-                  next);
+        CHECK_MSG(find_damage(object[i], kept, size[i], (uint64_t)i * 1000) == kept, "%zu to %zu", size[i], next);
       }
       size[i] = next;
       fill_pattern(object[i], next, (uint64_t)i * 1000);

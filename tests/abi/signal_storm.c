@@ -47,8 +47,7 @@ static void handler(int number) {
       // A handler that interrupted its own thread inside a slow path lives on a reserve: a large request may
       // be refused there, which is a documented answer, while a wait for the interrupted thread would be a
       // deadlock.
-      if (size < kLarge || errno != ENOMEM)
-        CHECK_FAIL("malloc(%zu) is NULL in a handler, errno %d", size, errno);
+      if (size < kLarge || errno != ENOMEM) CHECK_FAIL("malloc(%zu) is NULL in a handler, errno %d", size, errno);
       __atomic_add_fetch(&handler_refusals, 1, __ATOMIC_RELAXED);
     } else {
       memset(object, number, size < 128 ? size : 128);
@@ -120,8 +119,7 @@ static void handlers_may_allocate_wherever_they_land(void) {
   sigaction(SIGALRM, &action, NULL);
   sigaction(SIGUSR1, &action, NULL);
   is_handler_free_to_allocate = is_brimful();
-  for (int i = 1; i < kWorkers; ++i)
-    CHECK_EQ(pthread_create(&worker[i], NULL, work, (void*)(uintptr_t)(i + 1)), 0);
+  for (int i = 1; i < kWorkers; ++i) CHECK_EQ(pthread_create(&worker[i], NULL, work, (void*)(uintptr_t)(i + 1)), 0);
   worker[0] = pthread_self();
   pthread_t sender;
   CHECK_EQ(pthread_create(&sender, NULL, send_signals, NULL), 0);
@@ -140,8 +138,7 @@ static void handlers_may_allocate_wherever_they_land(void) {
       fill_pattern(object, size, round);
       if (find_damage(object, size, size, round) != size) CHECK_FAIL("%zu bytes at %p", size, (void*)object);
       INSIDE(object = realloc(object, size * 3));
-      if (find_damage(object, size, size, round) != size)
-        CHECK_FAIL("%zu bytes moved to %p", size, (void*)object);
+      if (find_damage(object, size, size, round) != size) CHECK_FAIL("%zu bytes moved to %p", size, (void*)object);
       INSIDE(free(object));
       ++round;
     }

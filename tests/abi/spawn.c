@@ -82,8 +82,7 @@ int main(int argc, char** argv) {
   }
   begin(60);
   pthread_t thread[2];
-  for (int i = 0; i < 2; ++i)
-    CHECK_EQ(pthread_create(&thread[i], NULL, busy_thread, (void*)(uintptr_t)(i + 1)), 0);
+  for (int i = 0; i < 2; ++i) CHECK_EQ(pthread_create(&thread[i], NULL, busy_thread, (void*)(uintptr_t)(i + 1)), 0);
   RUN(vfork_and_exec_work);
   RUN(vfork_and_exit_work);
   RUN(posix_spawn_works);

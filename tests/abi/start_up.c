@@ -82,8 +82,7 @@ static void a_program_starts_with_a_huge_environment(void) {
 }
 
 static void every_entry_point_may_be_the_first_call(void) {
-  static const char* const kFirst[] = {"free",   "realloc",  "calloc", "memalign",
-                                       "usable", "mallinfo", "trim",   "fork"};
+  static const char* const kFirst[] = {"free", "realloc", "calloc", "memalign", "usable", "mallinfo", "trim", "fork"};
   for (size_t i = 0; i < sizeof kFirst / sizeof kFirst[0]; ++i)
     CHECK_MSG(run_variant(kFirst[i], environ, 0) == 0, "first call: %s", kFirst[i]);
 }

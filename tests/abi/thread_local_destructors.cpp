@@ -18,13 +18,11 @@ int destroyed;
 
 class Noisy {
  public:
-  explicit Noisy(int id)
-      : id_(id), text_(static_cast<size_t>(id % 500 + 20), static_cast<char>('a' + id % 26)) {}
+  explicit Noisy(int id) : id_(id), text_(static_cast<size_t>(id % 500 + 20), static_cast<char>('a' + id % 26)) {}
   ~Noisy() {
     CHECK(text_.find_first_not_of(static_cast<char>('a' + id_ % 26)) == std::string::npos);
     std::vector<std::unique_ptr<std::string>> garbage;
-    for (int i = 0; i < 40; ++i)
-      garbage.push_back(std::make_unique<std::string>(static_cast<size_t>(i) * 37, 'g'));
+    for (int i = 0; i < 40; ++i) garbage.push_back(std::make_unique<std::string>(static_cast<size_t>(i) * 37, 'g'));
     __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELAXED);
   }
   Noisy(const Noisy&) = delete;

@@ -41,8 +41,8 @@ static void one_hundred_thousand_threads_leave_nothing_behind(void) {
     if (done + kBatch == kWarmUp) settled = resident_kib();
   }
   long grown = resident_kib() - settled;
-  say("      %.1f us a thread, %ld KiB more after %d than after %d",
-      (seconds_now() - started) * 1e6 / kThreads, grown, (int)kThreads, (int)kWarmUp);
+  say("      %.1f us a thread, %ld KiB more after %d than after %d", (seconds_now() - started) * 1e6 / kThreads, grown,
+      (int)kThreads, (int)kWarmUp);
   CHECK_LE(grown, 4096);
   pthread_attr_destroy(&attributes);
 }

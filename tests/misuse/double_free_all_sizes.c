@@ -59,8 +59,8 @@ static int is_reported(size_t size, int way) {
                  strncmp(message, expected, strlen(expected)) == 0;
   if (!is_right) {
     char line[512];
-    snprintf(line, sizeof line, "%zu bytes, %s: %.40s, status %#x, message: %.200s\n", size, kWays[way],
-             announced, (unsigned)status, message);
+    snprintf(line, sizeof line, "%zu bytes, %s: %.40s, status %#x, message: %.200s\n", size, kWays[way], announced,
+             (unsigned)status, message);
     print_line(line);
   }
   return is_right;

@@ -42,8 +42,7 @@ constexpr Member kMembers[] = {{Role::kMixer, false},    {Role::kMixer, false}, 
 
 Options options;
 PostOffice* office = nullptr;
-Worker* workers =
-    nullptr;  // options.threads of them, then the guests' records, then one for the final clearing
+Worker* workers = nullptr;  // options.threads of them, then the guests' records, then one for the final clearing
 pthread_t threads[kMaxThreads + 1];  // the workers' and the storm's
 pthread_key_t guest_key;
 std::atomic<pid_t>* thread_ids = nullptr;
@@ -101,8 +100,7 @@ void run_forked(Worker& worker) {
     _exit(0);
   }
   int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child)
-    return;  // out of processes: not the allocator's fault
+  if (child < 0 || waitpid(child, &status, 0) != child) return;  // out of processes: not the allocator's fault
   if (status != 0) fail(nullptr, 0, "a forked child ended with wait status %#x", status);
   forks_done.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic.
 }
@@ -207,8 +205,7 @@ void Crew::start(const Options& chosen) {
     workers[i].initialize(i, next_stream(), options.seed, kMembers[i % std::size(kMembers)].role, office);
   }
   for (unsigned i = 0; i < options.threads; ++i) {
-    start_thread(&threads[i], i < std::size(kMembers) && kMembers[i].is_host ? run_host : run_worker,
-                 &workers[i]);
+    start_thread(&threads[i], i < std::size(kMembers) && kMembers[i].is_host ? run_host : run_worker, &workers[i]);
   }
   start_thread(&threads[options.threads], run_storm, nullptr);
   last_progress = seconds_now();
@@ -245,10 +242,8 @@ void Crew::finish() {
   say("stress: ok: %.2f million operations, %u threads, %llu guests, %llu forks, %s, seed %llu, peak %ld "
       "MiB\n",
       static_cast<double>(done) * 1e-6, options.threads,
-      static_cast<unsigned long long>(
-          guests_run.load(std::memory_order_relaxed)),  // relaxed: after the join.
-      static_cast<unsigned long long>(
-          forks_done.load(std::memory_order_relaxed)),  // relaxed: after the join.
+      static_cast<unsigned long long>(guests_run.load(std::memory_order_relaxed)),  // relaxed: after the join.
+      static_cast<unsigned long long>(forks_done.load(std::memory_order_relaxed)),  // relaxed: after the join.
       configuration == nullptr ? "" : configuration, static_cast<unsigned long long>(options.seed),
       usage.ru_maxrss >> 10);
 }

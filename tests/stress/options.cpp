@@ -38,8 +38,8 @@ uint64_t number(const char* text, const char* program, const char* summary) {
 void remember(const Options& options, char** arguments) {
   const char* configuration = std::getenv(kVariable);
   char line[1024];
-  int length = std::snprintf(line, sizeof line, "%s=%s %s", kVariable,
-                             configuration == nullptr ? "" : configuration, arguments[0]);
+  int length = std::snprintf(line, sizeof line, "%s=%s %s", kVariable, configuration == nullptr ? "" : configuration,
+                             arguments[0]);
   for (char** argument = arguments + 1; *argument != nullptr && length < 800; ++argument) {
     length += std::snprintf(line + length, sizeof line - static_cast<size_t>(length), " %s", *argument);
   }
@@ -90,8 +90,7 @@ Options parse_options(int count, char** arguments, const char* summary) {
   if (options.seed == 0) {
     timespec time;
     clock_gettime(CLOCK_REALTIME, &time);
-    options.seed =
-        mix(static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec)) >> 16;
+    options.seed = mix(static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec)) >> 16;
   }
   remember(options, arguments);
   return options;

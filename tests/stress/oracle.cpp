@@ -74,8 +74,7 @@ size_t Oracle::draw_size() {
   }
   if (size > largest) size %= largest;
   // relaxed: a soft limit; two threads may both just fit.
-  if (size > kLarge && totals.large_bytes.load(std::memory_order_relaxed) + size > kLargeLimit)
-    size %= kLarge;
+  if (size > kLarge && totals.large_bytes.load(std::memory_order_relaxed) + size > kLargeLimit) size %= kLarge;
   return size;
 }
 
@@ -83,22 +82,20 @@ Object Oracle::adopt(void* pointer, size_t size, size_t alignment, Operation ope
   Object object{static_cast<std::byte*>(pointer), size, 0, ++next_id_, alignment};
   history_.note(operation, pointer, size, object.id);
   if (pointer == nullptr) {
-    fail(nullptr, 0, "thread %u: NULL (errno %d) for %zu bytes aligned to %zu", index_, errno, size,
-         alignment);
+    fail(nullptr, 0, "thread %u: NULL (errno %d) for %zu bytes aligned to %zu", index_, errno, size, alignment);
   }
   const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
   const size_t wanted = std::max(alignment, kMinimumAlignment);
-  if (address % wanted != 0)
-    fail(pointer, size, "thread %u: %p is not aligned to %zu", index_, pointer, wanted);
+  if (address % wanted != 0) fail(pointer, size, "thread %u: %p is not aligned to %zu", index_, pointer, wanted);
   object.usable = subject::usable_size(pointer);
   if (object.usable < size) {
-    fail(pointer, size, "thread %u: usable size %zu of %p is below the %zu bytes asked for", index_,
-         object.usable, pointer, size);
+    fail(pointer, size, "thread %u: usable size %zu of %p is below the %zu bytes asked for", index_, object.usable,
+         pointer, size);
   }
   const uintptr_t overlap = Shadow::claim(address, object.usable);
   if (overlap != 0) {
-    fail(pointer, object.usable, "thread %u: %p (%zu bytes, %zu usable) overlaps a live object at %#zx",
-         index_, pointer, size, object.usable, overlap);
+    fail(pointer, object.usable, "thread %u: %p (%zu bytes, %zu usable) overlaps a live object at %#zx", index_,
+         pointer, size, object.usable, overlap);
   }
   // relaxed: a soft limit.
   if (size > kLarge) totals.large_bytes.fetch_add(size, std::memory_order_relaxed);
@@ -114,8 +111,7 @@ void Oracle::disown(const Object& object) {
   }
   const uintptr_t missing = Shadow::release(reinterpret_cast<uintptr_t>(object.address), object.usable);
   if (missing != 0) {
-    fail(object.address, object.size, "thread %u: the oracle's own shadow lost %#zx of a live object", index_,
-         missing);
+    fail(object.address, object.size, "thread %u: the oracle's own shadow lost %#zx of a live object", index_, missing);
   }
   // relaxed: a soft limit.
   if (object.size > kLarge) totals.large_bytes.fetch_sub(object.size, std::memory_order_relaxed);
@@ -125,9 +121,8 @@ void Oracle::disown(const Object& object) {
 void Oracle::check(const Object& object, const char* when) {
   const size_t offset = find_damage(object.address, object, object.size);
   if (offset != SIZE_MAX) {
-    fail(object.address, object.size,
-         "thread %u: byte %zu of %p (%zu bytes, id %llu) was overwritten; seen %s", index_, offset,
-         static_cast<void*>(object.address), object.size, static_cast<unsigned long long>(object.id), when);
+    fail(object.address, object.size, "thread %u: byte %zu of %p (%zu bytes, id %llu) was overwritten; seen %s", index_,
+         offset, static_cast<void*>(object.address), object.size, static_cast<unsigned long long>(object.id), when);
   }
 }
 
@@ -158,8 +153,7 @@ Object Oracle::allocate(size_t size) {
       void* pointer = nullptr;
       const int error = subject::allocate_posix(&pointer, alignment, size);
       if (error != 0) {
-        fail(nullptr, 0, "thread %u: posix_memalign(%zu, %zu) failed with %d", index_, alignment, size,
-             error);
+        fail(nullptr, 0, "thread %u: posix_memalign(%zu, %zu) failed with %d", index_, alignment, size, error);
       }
       object = adopt(pointer, size, alignment, Operation::kPosixMemalign);
     }
@@ -194,8 +188,8 @@ void Oracle::release(const Object& object) {
     subject::release_aligned_sized(object.address, object.alignment, object.size);
   }
   if (errno != kErrnoMark) {
-    fail(object.address, object.size, "thread %u: free(%p) left errno %d", index_,
-         static_cast<void*>(object.address), errno);
+    fail(object.address, object.size, "thread %u: free(%p) left errno %d", index_, static_cast<void*>(object.address),
+         errno);
   }
 }
 
@@ -206,8 +200,8 @@ Object Oracle::resize(const Object& object, size_t size) {
   disown(object);
   history_.note(Operation::kReallocFrom, object.address, object.usable, object.id);
   const bool array = size % 4 == 0 && random_.one_in(2);
-  void* moved = array ? subject::reallocate_array(object.address, size / 4, 4)
-                      : subject::reallocate(object.address, size);
+  void* moved =
+      array ? subject::reallocate_array(object.address, size / 4, 4) : subject::reallocate(object.address, size);
   const Object resized = adopt(moved, size, 0, array ? Operation::kReallocArray : Operation::kRealloc);
   const size_t offset = find_damage(resized.address, object, size);
   if (offset != SIZE_MAX) {

@@ -25,12 +25,11 @@ constexpr unsigned kLongSeconds = 3000;
 
 void self_test(char** arguments) {
   for (size_t kind = 1; kind < kSabotageCount; ++kind) {
-    const char* const extra[] = {"--sabotage", kSabotageNames[kind], "--threads", "1", "--seconds", "20",
-                                 nullptr};
+    const char* const extra[] = {"--sabotage", kSabotageNames[kind], "--threads", "1", "--seconds", "20", nullptr};
     const int status = run_self(arguments, extra, false);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 1) {
-      fail(nullptr, 0, "self-test: the oracle did not find the fault '%s' (wait status %#x)",
-           kSabotageNames[kind], status);
+      fail(nullptr, 0, "self-test: the oracle did not find the fault '%s' (wait status %#x)", kSabotageNames[kind],
+           status);
     }
   }
 }
@@ -58,8 +57,7 @@ uint64_t watch(uint64_t operations, unsigned seconds, bool print) {
 
 int main(int count, char** arguments) {
   using namespace brimful::stress;
-  Options options =
-      parse_options(count, arguments, "Random allocator calls from many threads, every result checked.");
+  Options options = parse_options(count, arguments, "Random allocator calls from many threads, every result checked.");
   run_in_both_modes(arguments);
   if (options.self_test && options.sabotage == Sabotage::kNone) self_test(arguments);
   set_sabotage(options.sabotage);

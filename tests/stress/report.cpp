@@ -54,12 +54,12 @@ void print_history(uintptr_t begin, uintptr_t end) {
     count += history->collect(begin, end, thread, entries + count, std::size(entries) - count);
   }
   std::sort(entries, entries + count, [](const auto& a, const auto& b) { return a.time < b.time; });
-  say("stress: %zu recent operations on [%#zx, %#zx), the last %zu in order of time (ns):\n", count, begin,
-      end, std::min(count, kMaxPrinted));
+  say("stress: %zu recent operations on [%#zx, %#zx), the last %zu in order of time (ns):\n", count, begin, end,
+      std::min(count, kMaxPrinted));
   for (size_t i = count - std::min(count, kMaxPrinted); i < count; ++i) {
     const History::Entry& entry = entries[i];
-    say("  %llu thread %u %s %#zx size %zu id %llu\n", static_cast<unsigned long long>(entry.time),
-        entry.thread, kOperationNames[static_cast<size_t>(entry.operation)], entry.address, entry.size,
+    say("  %llu thread %u %s %#zx size %zu id %llu\n", static_cast<unsigned long long>(entry.time), entry.thread,
+        kOperationNames[static_cast<size_t>(entry.operation)], entry.address, entry.size,
         static_cast<unsigned long long>(entry.id));
   }
 }
@@ -67,8 +67,8 @@ void print_history(uintptr_t begin, uintptr_t end) {
 void on_crash(int signal_number) {
   // relaxed: only decides who prints.
   if (!failing.exchange(true, std::memory_order_relaxed)) {
-    say("stress: FAILED: signal %d (%s)\nstress: repeat with: %s\n", signal_number,
-        sigabbrev_np(signal_number), repeat_line);
+    say("stress: FAILED: signal %d (%s)\nstress: repeat with: %s\n", signal_number, sigabbrev_np(signal_number),
+        repeat_line);
     const History* history = own_history == nullptr ? nullptr : own_history();
     if (history != nullptr && history->last_address() != 0) {
       print_history(history->last_address(), history->last_address() + 1);
@@ -103,9 +103,7 @@ void History::note(Operation operation, const void* address, size_t size, uint64
 
 uintptr_t History::last_address() const {
   const size_t count = count_.load(std::memory_order_relaxed);  // relaxed: see note().
-  return count == 0
-             ? 0
-             : cells_[(count - 1) % kEntries].address.load(std::memory_order_relaxed);  // relaxed: same.
+  return count == 0 ? 0 : cells_[(count - 1) % kEntries].address.load(std::memory_order_relaxed);  // relaxed: same.
 }
 
 size_t History::collect(uintptr_t begin, uintptr_t end, unsigned thread, Entry* out, size_t room) const {

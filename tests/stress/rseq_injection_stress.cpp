@@ -75,8 +75,7 @@ Score scores[SectionTable::kMaxSections][Section::kMaxInstructions];
 // How long to wait for a hit in the section: not long again if it was not hit before.
 double patience(size_t section) {
   const Score* all = scores[section];
-  const bool in_vain =
-      std::any_of(all, all + table.sections[section].count, [](const Score& s) { return s.in_vain; });
+  const bool in_vain = std::any_of(all, all + table.sections[section].count, [](const Score& s) { return s.in_vain; });
   return in_vain ? kNoPatience : kPatience;
 }
 
@@ -135,9 +134,9 @@ bool report(bool by_kernel) {
         complete = false;
       }
     }
-    say("stress: %-28s %2zu instructions, %llu aborts by the kernel, %llu by hand, at least %llu each\n",
-        section.name, section.count, static_cast<unsigned long long>(sum.by_kernel),
-        static_cast<unsigned long long>(sum.by_hand), static_cast<unsigned long long>(fewest));
+    say("stress: %-28s %2zu instructions, %llu aborts by the kernel, %llu by hand, at least %llu each\n", section.name,
+        section.count, static_cast<unsigned long long>(sum.by_kernel), static_cast<unsigned long long>(sum.by_hand),
+        static_cast<unsigned long long>(fewest));
   }
   return complete;
 }
@@ -152,8 +151,7 @@ int skip(const char* reason) {
 
 int main(int count, char** arguments) {
   using namespace brimful::stress;
-  Options options =
-      parse_options(count, arguments, "Aborts at every instruction of every restartable section.");
+  Options options = parse_options(count, arguments, "Aborts at every instruction of every restartable section.");
   run_in_both_modes(arguments);
   if (!kernel_has_rseq()) return skip("this kernel has no rseq");
   if (const char* reason = read_sections(&table)) return skip(reason);

@@ -51,8 +51,7 @@ class Symbols {
   // The value of a symbol, before relocation; 0 if there is none.
   uintptr_t find(const char* name) const {
     for (const Elf64_Sym* symbol = first_; symbol != last_; ++symbol) {
-      if (symbol->st_shndx != SHN_UNDEF && std::strcmp(names_ + symbol->st_name, name) == 0)
-        return symbol->st_value;
+      if (symbol->st_shndx != SHN_UNDEF && std::strcmp(names_ + symbol->st_name, name) == 0) return symbol->st_value;
     }
     return 0;
   }
@@ -63,8 +62,7 @@ class Symbols {
     for (const Elf64_Sym* symbol = first_; symbol != last_; ++symbol) {
       if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_value > address) continue;
       const bool own = std::strncmp(names_ + symbol->st_name, "brimful_", 8) == 0;
-      if (best == nullptr || symbol->st_value > best->st_value ||
-          (own && symbol->st_value == best->st_value)) {
+      if (best == nullptr || symbol->st_value > best->st_value || (own && symbol->st_value == best->st_value)) {
         best = symbol;
       }
     }
@@ -91,10 +89,9 @@ uintptr_t load_bias() {
 
 bool disassemble(Section* section, uintptr_t bias) {
   char command[256];
-  std::snprintf(
-      command, sizeof command,
-      "objdump -d --no-show-raw-insn --start-address=%#zx --stop-address=%#zx /proc/%d/exe 2>/dev/null",
-      section->start - bias, section->end - bias, static_cast<int>(getpid()));
+  std::snprintf(command, sizeof command,
+                "objdump -d --no-show-raw-insn --start-address=%#zx --stop-address=%#zx /proc/%d/exe 2>/dev/null",
+                section->start - bias, section->end - bias, static_cast<int>(getpid()));
   FILE* output = popen(command, "r");
   if (output == nullptr) return false;
   char line[512];

@@ -34,8 +34,7 @@ Word* leaf_of(uintptr_t address) {
   if (leaf != nullptr) return leaf;
   Word* fresh = static_cast<Word*>(map_zeroed(kWordsPerLeaf * sizeof(Word)));
   // pairs with: the acquire load above; acquire on failure, since then another thread's leaf is used.
-  if (root[index].compare_exchange_strong(leaf, fresh, std::memory_order_acq_rel,
-                                          std::memory_order_acquire)) {
+  if (root[index].compare_exchange_strong(leaf, fresh, std::memory_order_acq_rel, std::memory_order_acquire)) {
     return fresh;
   }
   munmap(fresh, kWordsPerLeaf * sizeof(Word));
@@ -66,8 +65,7 @@ uintptr_t for_each_word(uintptr_t address, size_t bytes, Visit visit) {
 }  // namespace
 
 void* map_zeroed(size_t bytes) {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     std::fprintf(stderr, "stress: no memory for the oracle itself (%zu bytes)\n", bytes);
     std::_Exit(2);

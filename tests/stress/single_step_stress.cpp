@@ -63,8 +63,7 @@ Object adopt(void* address, size_t size, uint64_t id) {
   if (address == nullptr) fail(nullptr, 0, "NULL for %zu bytes", size);
   const Object object = {static_cast<std::byte*>(address), size, subject::usable_size(address), id, 0};
   const uintptr_t overlap = Shadow::claim(reinterpret_cast<uintptr_t>(address), object.usable);
-  if (overlap != 0)
-    fail(address, size, "%p (%zu bytes) overlaps a live object at %#zx", address, size, overlap);
+  if (overlap != 0) fail(address, size, "%p (%zu bytes) overlaps a live object at %#zx", address, size, overlap);
   stamp(object);
   return object;
 }
@@ -111,8 +110,7 @@ void ask_helper(Helper& helper) {
 
 // The stepped part: nothing but allocator calls, on arrays that were prepared before.
 [[gnu::noinline]] void step_window(void* const* victims, const size_t* sizes, void** fresh) {
-  shared->stepping.store(
-      true, std::memory_order_relaxed);  // relaxed: the signal stops this thread right behind it.
+  shared->stepping.store(true, std::memory_order_relaxed);  // relaxed: the signal stops this thread right behind it.
   raise(SIGUSR1);
   for (unsigned i = 0; i < kWindowFrees; ++i) {
     subject::release(victims[i]);
@@ -274,8 +272,8 @@ int main(int count, char** arguments) {
   run_in_both_modes(arguments);
   static SectionTable table;  // empty where the build has no sections; then only the progress is checked
   if (const char* reason = read_sections(&table)) say("stress: sections are not watched: %s\n", reason);
-  shared = static_cast<Shared*>(
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  shared =
+      static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (shared == MAP_FAILED) return skip("no shared memory");
   const unsigned calls = options.operations != 0 ? static_cast<unsigned>(options.operations)
                          : options.long_run      ? kLongCalls
@@ -286,8 +284,5 @@ int main(int count, char** arguments) {
     run_child(calls, options.seed);
   }
   if (child < 0) return skip("fork failed");
-  return run_parent(child, table,
-                    options.seconds != 0 ? options.seconds
-                    : options.long_run   ? 3600
-                                         : kMaxSeconds);
+  return run_parent(child, table, options.seconds != 0 ? options.seconds : options.long_run ? 3600 : kMaxSeconds);
 }

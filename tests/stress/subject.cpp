@@ -50,8 +50,7 @@ void* allocate_new(size_t size) {
 void* allocate_zeroed(size_t count, size_t size) {
   void* pointer = brimful_calloc(count, size);
   const size_t total = count * size;
-  if (pointer != nullptr && total > 0 && faulty(Sabotage::kDirtyCalloc))
-    static_cast<char*>(pointer)[total - 1] = 1;
+  if (pointer != nullptr && total > 0 && faulty(Sabotage::kDirtyCalloc)) static_cast<char*>(pointer)[total - 1] = 1;
   return pointer;
 }
 

@@ -79,8 +79,7 @@ void Worker::mixed(size_t steps) {
     } else if (die < 90) {
       Object& object = held_[random.below(held_count_)];
       // Half of the time a neighbouring size, which may stay in place; else any size.
-      const size_t size =
-          random.one_in(2) ? object.size + random.below(object.size / 4 + 32) : oracle_.draw_size();
+      const size_t size = random.one_in(2) ? object.size + random.below(object.size / 4 + 32) : oracle_.draw_size();
       object = oracle_.resize(object, std::min(size, kMaxSize));
     } else if (die < 97) {
       hand_over(let_go(random.below(held_count_)));

@@ -56,8 +56,8 @@ void* take(std::uint64_t doubled_class) {
   store(word, bits & (bits - 1));
   // relaxed: our own slot, and a constant
   const std::uint64_t base = at<std::uint64_t>(slot, 8).load(std::memory_order_relaxed);
-  const std::uint64_t size =
-      at<std::uint64_t>(block(), BRIMFUL_BLOCK_SIZES + 4 * doubled_class).load(std::memory_order_relaxed);  // relaxed: ^
+  const std::uint64_t size = at<std::uint64_t>(block(), BRIMFUL_BLOCK_SIZES + 4 * doubled_class)
+                                 .load(std::memory_order_relaxed);  // relaxed: ^
   return reinterpret_cast<void*>(base + static_cast<unsigned>(std::countr_zero(bits)) * size);
 }
 
@@ -91,7 +91,8 @@ void* brimful_malloc(std::size_t bytes) {
 void brimful_free(void* pointer) {
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   Header* header = header_of(address);
-  const std::uint64_t scaled = (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
+  const std::uint64_t scaled =
+      (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
   const std::uint64_t index = std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
   if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_other(header, index);
   switch (brimful_seq_free(header, index)) {
@@ -114,7 +115,8 @@ void brimful_free_sized(void* pointer, std::size_t bytes) {
   Header* header = header_of(reinterpret_cast<std::uint64_t>(pointer));
   // relaxed: constant for the header's life
   const std::uint8_t size_class = at<std::uint8_t>(header, BRIMFUL_HEADER_CLASS).load(std::memory_order_relaxed);
-  if (bytes <= BRIMFUL_SMALL_MAX && block()[BRIMFUL_BLOCK_SMALL + bytes] / 2 == size_class) return brimful_free(pointer);
+  if (bytes <= BRIMFUL_SMALL_MAX && block()[BRIMFUL_BLOCK_SMALL + bytes] / 2 == size_class)
+    return brimful_free(pointer);
   brimful_free_sized_slow(pointer, bytes);
 }
 
