@@ -23,7 +23,7 @@ __attribute__((weak)) void _ZSt17__throw_bad_allocv();
 }
 
 // What the compiler calls for try and catch, weak for the same reason.
-asm(".weak __gxx_personality_v0, __cxa_begin_catch, __cxa_end_catch, __cxa_call_terminate");
+asm(".weak __gxx_personality_v0, __cxa_begin_catch, __cxa_end_catch, _ZSt9terminatev");
 
 namespace {
 

@@ -4,7 +4,7 @@
 // blocks, alignment, reallocation, classification of pointers. The standard names in abi/ add errno and quirks.
 //
 // All of them: thread-safe, callable in signal handlers that interrupt one of them, nullptr when there is no memory.
-// errno: ENOMEM where nullptr is returned, else as before. Cost: a hit is 20 (malloc) or 26 (free) instructions; see slots/ and alloc/large.h for misses.
+// errno: ENOMEM where nullptr is returned, else as before. Cost: a hit is 20 (malloc) or 29 (free) instructions; see slots/ and alloc/large.h for misses.
 #pragma once
 
 #include <cstddef>

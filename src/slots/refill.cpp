@@ -78,7 +78,7 @@ Refill detach_full(Context* context, ClassId size_class) {
   return Refill::kNoMemory;
 }
 
-bool is_worth_using(Slab* slab) { return free_objects(slab) * 8 >= slab->count; }
+bool is_worth_using(Slab* slab) { return std::uint64_t{free_objects(slab)} * 8 >= slab->count; }
 
 // From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
 // is always such a group, and it never takes the crumbs.

