@@ -35,6 +35,11 @@ class Run {
 
   std::vector<Choice> choices() {
     std::vector<Choice> found;
+    for (const Thread& thread : world_->threads) {
+      if (thread.running && !tasks_[thread.index].is_done() && is_next_private(thread)) {
+        return {{Choice::What::kStep, static_cast<uint8_t>(thread.index), 0}};
+      }
+    }
     for (Thread& thread : world_->threads) {
       const auto index = static_cast<uint8_t>(thread.index);
       if (!thread.buffer.empty()) found.push_back({Choice::What::kFlush, index, 0});
@@ -115,6 +120,12 @@ class Run {
     return nullptr;
   }
 
+  bool is_next_private(const Thread& thread) const {
+    const Operation& operation = *thread.operation;
+    if (operation.kind != Kind::kLoad && operation.kind != Kind::kStore) return false;
+    return world_->is_private(operation.cell, thread);
+  }
+
   bool is_enabled(const Thread& thread) const {
     const Operation& operation = *thread.operation;
     if (thread.in_section && thread.aborted) return true;
@@ -147,7 +158,11 @@ class Run {
         }
         return cell;
       case Kind::kStore:
-        thread.buffer.emplace_back(operation.cell, operation.value);
+        if (world_->is_private(operation.cell, thread)) {
+          cell = operation.value;
+        } else {
+          thread.buffer.emplace_back(operation.cell, operation.value);
+        }
         return 0;
       case Kind::kBarrier:
         for (Thread& other : world_->threads) {
@@ -190,7 +205,7 @@ class Run {
     const Operation& operation = *thread.operation;
     const bool skipped = thread.in_section && thread.aborted;
     thread.result = skipped ? 0 : execute(thread, operation);
-    thread.history = mix(mix(thread.history, thread.result), skipped ? 2 : 1);
+    thread.history = mix(mix(thread.history, thread.result), thread.context << 1 | static_cast<unsigned>(skipped));
     if (text != nullptr) *text += skipped ? "its section is aborted" : describe(operation, thread.result);
     thread.leaf.resume();
   }

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// A small explicit-state explorer: runs a few threads in every order, and reports the first order that goes wrong.
+// A small explicit-state explorer: runs a few threads in every order, and reports the first order that goes
+// wrong.
 //
-// Shared memory is an array of 64-bit cells. A thread is a coroutine (task.h) that awaits each access to a cell; at
-// each such point the explorer tries every thread that can go on. Two prefixes of runs that lead to the same state are
-// continued once: a state is the cells, the store buffers, the model's ghost words, and for each thread a hash of
-// everything it has read so far, which determines where it stands. So a finished exploration is exhaustive for the
-// scenario, not a sample. After each branch the run is repeated from the start up to the next choice (coroutines can't
-// be copied); with some hundred steps a run that costs microseconds.
+// Shared memory is an array of 64-bit cells. A thread is a coroutine (task.h) that awaits each access to a
+// cell; at each such point the explorer tries every thread that can go on. Two prefixes of runs that lead to
+// the same state are continued once: a state is the cells, the store buffers, the model's ghost words, and
+// for each thread a hash of everything it has read so far, which determines where it stands. So a finished
+// exploration is exhaustive for the scenario, not a sample. After each branch the run is repeated from the
+// start up to the next choice (coroutines can't be copied); with some hundred steps a run that costs
+// microseconds.
 //
-// Memory model: total store order, as x86-64. A plain store waits in its thread's buffer until the explorer flushes
-// it; read-modify-writes, fences and being preempted empty the buffer. So a missing fence is found.
+// Memory model: total store order, as x86-64. A plain store waits in its thread's buffer until the explorer
+// flushes it; read-modify-writes, fences and being preempted empty the buffer. So a missing fence is found.
 //
-// CPUs: a context is held by at most one running thread. A thread that does not run may take over any context it is
-// allowed to run in; its holder is preempted then, and a restartable section it was in is aborted. `preemptions` bounds
-// how often that happens in a run; scenarios say how many they allow.
+// Reduction: an access to a cell that is private to its thread is independent of all others' steps, so where one is
+// due nothing else is tried before it, and a store to such a cell needs no buffer.
 //
-// Rejected: a model in the language of a checker (Promela, TLA+). It would be better at proving, but nobody would keep
-// it in step with the source; here each function of src/slots has its twin of the same name in the same language.
+// CPUs: a context is held by at most one running thread. A thread that does not run may take over any context
+// it is allowed to run in; its holder is preempted then, and a restartable section it was in is aborted.
+// `preemptions` bounds how often that happens in a run; scenarios say how many they allow.
+//
+// Rejected: a model in the language of a checker (Promela, TLA+). It would be better at proving, but nobody
+// would keep it in step with the source; here each function of src/slots has its twin of the same name in the
+// same language.
 #pragma once
 
 #include <array>
@@ -32,7 +38,7 @@
 
 namespace brimful::model {
 
-inline constexpr size_t kCells = 48;
+inline constexpr size_t kCells = 40;
 inline constexpr size_t kGhosts = 64;
 inline constexpr size_t kMaxThreads = 4;
 
@@ -54,12 +60,12 @@ class World;
 // A thread as the explorer sees it.
 struct Thread {
   unsigned index = 0;
-  unsigned context = 0;   // the context it runs in, or ran in last
-  bool running = false;   // holds its context now
+  unsigned context = 0;  // the context it runs in, or ran in last
+  bool running = false;  // holds its context now
   bool in_section = false;
-  bool aborted = false;   // preempted inside the section
-  uint64_t allowed = 0;   // contexts it may run in, a bit each
-  uint64_t history = 0;   // hash of what it has read: with the program it tells where the thread stands
+  bool aborted = false;  // preempted inside the section
+  uint64_t allowed = 0;  // contexts it may run in, a bit each
+  uint64_t history = 0;  // hash of what it has read: with the program it tells where the thread stands
   std::vector<std::pair<Cell, uint64_t>> buffer;
   std::coroutine_handle<> leaf;
   Operation* operation = nullptr;
@@ -99,6 +105,13 @@ struct Thread {
     return {*this, {Kind::kAwait, 0, 0, 0, std::move(condition), label}};
   }
 
+  // For anything read that is not a cell: what the thread does next may depend on it, so it is part of the
+  // state.
+  uint64_t observe(uint64_t value) {
+    history = (history ^ value) * 0x9E3779B97F4A7C15u + 1;
+    return value;
+  }
+
   void begin_section() {
     in_section = true;
     aborted = false;
@@ -120,6 +133,8 @@ class World {
 
   // The program of a thread.
   virtual Task<void> run(Thread& thread) = 0;
+  // Whether nobody but this thread ever looks at the cell. Its accesses are not worth trying in different orders.
+  virtual bool is_private(Cell, const Thread&) const { return false; }
   // Checked after every step; describe the fault with fail().
   virtual void check_always() {}
   // Checked when all threads have ended.
@@ -140,11 +155,11 @@ class World {
 };
 
 struct Result {
-  bool complete = false;   // every order was tried
+  bool complete = false;  // every order was tried
   uint64_t states = 0;
   uint64_t runs = 0;
-  std::string fault;       // empty: none found
-  std::string trace;       // the order of steps that leads to it
+  std::string fault;  // empty: none found
+  std::string trace;  // the order of steps that leads to it
 };
 
 // Explores the worlds that `make` makes; each call must make the same one.

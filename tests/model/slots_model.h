@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// The slow paths of src/slots as a model: the same functions by the same names, on a heap small enough to try every
-// order of steps.
+// The slow paths of src/slots as a model: the same functions by the same names, on a heap small enough to try
+// every order of steps.
 //
-// Size: one class, three slabs of one group of two objects, two contexts with one pending entry each, a central index
-// with its shared slab. What a lock guards (queues, `listed`, the central list) is plain state here, touched without a
-// step, because nobody else can look at it; what several threads touch without a lock is a cell.
+// Size: one class, three slabs of one group of two objects, two contexts with one pending entry each, a
+// central index with its shared slab. What a lock guards (queues, `listed`, the central list) is plain state
+// here, touched without a step, because nobody else can look at it; what several threads touch without a lock
+// is a cell, also the current slab, which malloc's own advance reads.
 //
-// Invariant, after every step: no object is live and free at once, or free in two places, or live twice; a double free
-// is never reported (no program frees twice). At the end, when everything pending has been told: each object is live or
-// in exactly one place, and each slab with a free object can be found again: by its context, in the central index, as
-// the shared slab, or detached with less than a quarter of it freed.
+// Invariant, after every step: each object of each slab is in exactly ONE place: live, free by the owner's
+// words, in the remote mask, in a context's pending mask, or in the hands of a thread that is about to put it
+// into one of these. No double free is ever reported (no program here frees twice). At the end: no lock is
+// held, and each slab can be found again: by its context, in the central index, as the shared slab, or
+// detached without a free object.
 //
-// The clauses left out on purpose: countdowns (they only time a look; here every free that makes the group all free looks),
-// hardened tier, tables and headers, the heap lock's inside.
+// Left out on purpose: countdowns and ticks (they only time a look; here every free that makes the group all
+// free looks), batches (an offer takes the whole word), the hardened tier, and what is behind the heap lock.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,56 +31,60 @@ inline constexpr unsigned kContexts = 2;
 inline constexpr uint64_t kAll = (1u << kObjects) - 1;
 inline constexpr uint64_t kNobody = 99;
 
-// Owners: context ids, then these.
+// Values of a slab's owner: context ids, with or without the mark, then these.
+inline constexpr uint64_t kHasRemote = 4;
 enum Owner : uint64_t { kDetached = 10, kCentral, kShared, kMoving, kReleased };
-enum class Where : uint64_t { kNowhere, kCurrent, kQueue, kInbox, kCentral, kShared };
+enum class Listed : uint64_t { kNowhere, kCurrent, kQueue, kInbox, kCentral };
 enum class Outcome { kDone, kOtherContext, kAborted, kRefused, kAlreadySet, kGroupFree };
 enum class Refill { kDone, kMoved, kNoMemory };
 
 // Known-bad changes of the protocol. The explorer must find each of them.
 enum class Mutation {
   kNone,
-  kNoRecheckAfterDetach,    // detach_full does not look for bits that were freed while it let go
-  kNoFenceAfterDetach,      // it looks, but its store of the owner may still wait in the store buffer
-  kNoRecheckAfterTelling,   // tell_owner does not read the owner again after its fetch_or
-  kAdoptByStore,            // adopt checks the owner, then stores it
-  kPublishByStore,          // publish likewise
-  kDropCollectedBits,       // a refill that was moved keeps the remote bits that it had collected
-  kSplitPendingTake,        // the mask is read in a section, and cleared after it
-  kClaimFullEntry,          // a pending entry gets a new key although its mask is not empty
-  kReleaseWithoutLock,      // whoever tells the last bits releases the slab without the list's lock
-  kDetachWithoutEmptying,   // the slot still leads to the group when the slab loses its owner
-  kReclaimWithoutBarrier,   // an idle context is emptied although a section may still be running in it
-  kOrWithoutContext,        // collected bits go into the word whichever context the thread is in
-  kFreeOwnerOutside,        // free() compares the owner before its section, not in it
-  kInstallUnverified,       // a refill that was moved still writes the old context's slot
-  kEnqueueWithoutLock,      // an adopter whose context's lock is busy leaves the slab in no list
+  kNoRecheckAfterDetach,   // detach_full does not look for bits that were freed while it let go
+  kNoFenceAfterDetach,     // it looks, but its store of the owner may still wait in the store buffer
+  kNoRecheckAfterTelling,  // tell_owner does not read the owner again after its fetch_or
+  kTrustOldOwner,          // it does, but not if the slab was detached before, although it may have been taken since
+  kAdoptByStore,           // adopt reads the owner and then stores it
+  kPublishByStore,         // publish likewise
+  kDropCollectedBits,      // a holder that was moved keeps the remote bits that it has collected
+  kSplitPendingTake,       // a pending mask is read in a section and cleared behind it
+  kClaimFullEntry,         // a pending entry gets a new key although its mask is not empty
+  kReleaseWithoutLock,     // whoever tells the last bits releases the slab without its list's lock
+  kDetachFilledSlot,       // the slot still leads to the group when the slab loses its owner
+  kCloseWithoutBarrier,    // a context is emptied although a section may still be running in it
+  kCloseWithOneBarrier,    // the slots are emptied, then one barrier, and no second one
+  kOrInAnyContext,         // collected bits go into the word whichever context the thread is in
+  kFreeOwnerOutside,       // free() compares the owner before its section, not in it
+  kInstallInAnyContext,    // a holder that was moved still fills the slot of the context it left
+  kAdvanceIgnoresLock,     // malloc advances to a group although somebody works on the context's queue
+  kUnmarkAfterCollecting,  // collect_all takes the mark down when it has collected, not before
 };
 
-// What a thread of a scenario does, in order. Objects are named by the variable they are kept in.
+// What a thread does, in order. Objects are named by the variable they are kept in.
 struct Action {
-  enum class What { kAllocate, kFree, kFlush, kTrim, kReclaim } what;
-  unsigned argument = 0;  // variable, or the context to reclaim
+  enum class What { kAllocate, kFree, kFlush, kClose, kReleaseEmpty } what;
+  unsigned argument = 0;  // variable, or the context to close
 };
 
 struct Program {
-  unsigned context;          // where it starts
-  uint64_t allowed;          // where it may run, a bit per context
+  unsigned context;  // where it starts
+  uint64_t allowed;  // where it may run, a bit per context
   std::vector<Action> actions;
 };
 
 struct SlabSetup {
   uint64_t owner = kReleased;
-  Where listed = Where::kNowhere;  // kCurrent also puts the group into the slot
-  uint64_t free = 0;               // bits of the word
-  uint64_t remote = 0;
+  Listed listed = Listed::kNowhere;
+  uint64_t free = 0;     // bits of the word
+  uint64_t offered = 0;  // bits of the offered word; a current slab with some is also in the slot
   uint64_t last_owner = kNobody;
 };
 
 struct Scenario {
   std::string name;
   std::vector<SlabSetup> slabs;
-  // Variable i holds object objects[i] (slab * kObjects + index) at the start; kNobody: none yet.
+  // Variable i holds object variables[i] (slab * kObjects + index) at the start; kNobody: none yet.
   std::vector<uint64_t> variables;
   std::vector<Program> programs;
   unsigned preemptions = 0;
@@ -90,56 +95,74 @@ class SlotsWorld : public World {
   SlotsWorld(const Scenario& scenario, Mutation mutation);
 
   Task<void> run(Thread& thread) override;
+  bool is_private(Cell cell, const Thread& thread) const override;
   void check_always() override;
   void check_end() override;
   std::string name_of(Cell cell) const override;
 
  private:
   // Cells.
-  static Cell owner(uint64_t slab) { return static_cast<Cell>(slab * 5); }
+  static constexpr Cell kPerSlab = 6;
+  static constexpr Cell kPerContext = 7;
+  static Cell owner(uint64_t slab) { return static_cast<Cell>(slab * kPerSlab); }
   static Cell last_owner(uint64_t slab) { return owner(slab) + 1; }
   static Cell word(uint64_t slab) { return owner(slab) + 2; }
-  static Cell remote(uint64_t slab) { return owner(slab) + 3; }
-  static Cell remote_count(uint64_t slab) { return owner(slab) + 4; }
-  static Cell context_cell(uint64_t context) { return static_cast<Cell>(kSlabs * 5 + context * 6); }
-  static Cell slot(uint64_t context) { return context_cell(context); }  // slab + 1, or 0
-  static Cell key(uint64_t context) { return context_cell(context) + 1; }
-  static Cell mask(uint64_t context) { return context_cell(context) + 2; }
-  static Cell active(uint64_t context) { return context_cell(context) + 3; }
-  static Cell context_lock(uint64_t context) { return context_cell(context) + 4; }
-  static Cell inbox(uint64_t context) { return context_cell(context) + 5; }  // bit set of slabs
-  static constexpr Cell kCentralLock = kSlabs * 5 + kContexts * 6;
+  static Cell offered(uint64_t slab) { return owner(slab) + 3; }
+  static Cell remote(uint64_t slab) { return owner(slab) + 4; }
+  static Cell remote_count(uint64_t slab) { return owner(slab) + 5; }
+  static Cell slot(uint64_t context) { return static_cast<Cell>(kSlabs * kPerSlab + context * kPerContext); }
+  static Cell key(uint64_t context) { return slot(context) + 1; }  // slab + 1, or 0; like slot and current
+  static Cell mask(uint64_t context) { return slot(context) + 2; }
+  static Cell active(uint64_t context) { return slot(context) + 3; }
+  static Cell context_lock(uint64_t context) { return slot(context) + 4; }
+  static Cell inbox(uint64_t context) { return slot(context) + 5; }  // a bit per slab
+  static Cell current(uint64_t context) { return slot(context) + 6; }
+  static constexpr Cell kCentralLock = kSlabs * kPerSlab + kContexts * kPerContext;
 
   // Ghosts: what locks guard, and what the programs hold.
   uint64_t& listed(uint64_t slab) { return ghosts[slab]; }
-  uint64_t& current(uint64_t context) { return ghosts[kSlabs + context]; }  // slab + 1, or 0
-  uint64_t& shared() { return ghosts[kSlabs + kContexts]; }                 // slab + 1, or 0
-  uint64_t& live(uint64_t object) { return ghosts[kSlabs + kContexts + 1 + object]; }
-  uint64_t& held(unsigned thread) { return ghosts[24 + thread]; }       // bits in the thread's hands, for the check
-  uint64_t& variable(unsigned index) { return ghosts[32 + index]; }     // object + 1, or 0
-  uint64_t& listed_in(uint64_t slab) { return ghosts[48 + slab]; }      // context of Where::kQueue, kCurrent, kInbox
+  uint64_t& listed_in(uint64_t slab) { return ghosts[kSlabs + slab]; }  // the context whose queue, slot or inbox
+  uint64_t& order(uint64_t slab) { return ghosts[2 * kSlabs + slab]; }  // place in a list, first in first out
+  uint64_t& shared() { return ghosts[3 * kSlabs]; }                     // slab + 1, or 0
+  uint64_t& tail() { return ghosts[3 * kSlabs + 1]; }
+  uint64_t& live() { return ghosts[3 * kSlabs + 2]; }                // a bit per object
+  uint64_t& held(unsigned thread) { return ghosts[16 + thread]; }    // likewise: in the thread's hands
+  uint64_t& variable(unsigned index) { return ghosts[24 + index]; }  // object + 1, or 0
+  static uint64_t objects(uint64_t slab, uint64_t bits) { return bits << slab * kObjects; }
 
   [[nodiscard]] bool is(Mutation mutation) const { return mutation_ == mutation; }
-  void put(uint64_t slab, Where where, uint64_t context = kNobody);
-  uint64_t first_listed(Where where, uint64_t context);
-  uint64_t free_bits_now(uint64_t slab) const;
+  void put(uint64_t slab, Listed where, uint64_t context = kNobody);
+  uint64_t first_of(Thread& t, Listed where, uint64_t context);  // slab + 1, or 0
+  Listed listed_now(Thread& t, uint64_t slab) { return static_cast<Listed>(t.observe(listed(slab))); }
+  uint64_t free_now(uint64_t slab) const {
+    return settled(word(slab)) | settled(offered(slab)) | settled(remote(slab));
+  }
+  void take_live(Thread& t, uint64_t slab, uint64_t bit);
 
   // src/arch: the sequences.
   Task<uint64_t> seq_take(Thread& t);  // object + 1, or 0
+  Task<bool> seq_advance(Thread& t);
   Task<Outcome> seq_free(Thread& t, uint64_t slab, uint64_t bit);
+  Task<bool> begin_in(Thread& t, uint64_t context);
+  Task<void> offer(Thread& t, uint64_t slab);
   Task<Outcome> seq_store_owner(Thread& t, uint64_t context, uint64_t slab, uint64_t value);
   Task<Outcome> seq_or(Thread& t, uint64_t context, uint64_t slab, uint64_t bits);
-  Task<Outcome> seq_install(Thread& t, uint64_t context, uint64_t group);
+  Task<Outcome> seq_install(Thread& t, uint64_t context, uint64_t slab);
+  Task<Outcome> seq_empty(Thread& t, uint64_t context);
   Task<Outcome> seq_pending_add(Thread& t, uint64_t context, uint64_t slab, uint64_t bit, uint64_t* now);
-  Task<Outcome> seq_pending_take(Thread& t, uint64_t context, uint64_t expected, uint64_t* taken);
+  Task<Outcome> seq_pending_take(Thread& t, uint64_t context, uint64_t wanted, uint64_t* taken);
   Task<Outcome> seq_pending_claim(Thread& t, uint64_t context, uint64_t slab);
 
-  // src/slots.
+  // src/slots. One co_await to a statement: gcc 12 gets those wrong that stand in && or ?:.
+  Task<bool> try_lock(Thread& t, Cell lock);
+  Task<uint64_t> owner_bits(Thread& t, uint64_t slab);
   Task<uint64_t> free_bits(Thread& t, uint64_t slab);
   Task<uint64_t> make_slab(Thread& t, uint64_t owner_id);  // slab + 1, or 0
   Task<void> release_slab(Thread& t, uint64_t slab);
+  Task<void> mark_remote(Thread& t, uint64_t slab);
   Task<uint64_t> collect_remote(Thread& t, uint64_t slab);
   Task<void> return_remote(Thread& t, uint64_t slab, uint64_t bits);
+  Task<bool> collect_all(Thread& t, uint64_t slab, uint64_t context);
   Task<Refill> install_next_group(Thread& t, uint64_t context);
   Task<Refill> detach_full(Thread& t, uint64_t context);
   Task<Refill> refill(Thread& t, uint64_t context);
@@ -153,18 +176,19 @@ class SlotsWorld : public World {
   Task<void> drain_inbox(Thread& t, uint64_t context);
   Task<bool> tell_under_lock(Thread& t, uint64_t slab, uint64_t owner_id, uint64_t bits, uint64_t* before);
   Task<void> tell_owner(Thread& t, uint64_t slab, uint64_t bits);
+  Task<void> take_and_tell(Thread& t, uint64_t context, uint64_t wanted);
   Task<void> flush_pending(Thread& t, uint64_t context);
   Task<void> free_remote(Thread& t, uint64_t slab, uint64_t bit);
-  Task<void> free(Thread& t, uint64_t object);
+  Task<void> free(Thread& t, uint64_t slab, uint64_t bit);
   Task<void> on_countdown(Thread& t, uint64_t slab);
   Task<void> rehome(Thread& t, uint64_t slab);
-  Task<void> reclaim_idle(Thread& t, uint64_t context);
-  Task<void> trim(Thread& t);
-  Task<bool> try_lock(Thread& t, Cell lock);
-  Task<void> unlock(Thread& t, Cell lock);
+  Task<void> close_context(Thread& t, uint64_t context);
+  Task<void> release_empty_current(Thread& t);
 
   Scenario scenario_;
   Mutation mutation_;
+  // The thread that alone ever runs in a context which nobody closes, or kNobody.
+  uint64_t resident_[kContexts];
 };
 
 }  // namespace brimful::model

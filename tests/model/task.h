@@ -2,8 +2,9 @@
 //
 // Task<T>: a coroutine that other coroutines can await, so that a model reads like the functions it models.
 //
-// A task starts when it is awaited and hands control back to its caller when it ends. The only place where control
-// leaves the whole chain is an awaited memory operation (explorer.h): there the explorer decides who goes on.
+// A task starts when it is awaited and hands control back to its caller when it ends. The only place where
+// control leaves the whole chain is an awaited memory operation (explorer.h): there the explorer decides who
+// goes on.
 #pragma once
 
 #include <coroutine>

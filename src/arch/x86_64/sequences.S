@@ -286,7 +286,9 @@ FUNCTION brimful_free_sized
         movq    brimful_hot+BRIMFUL_HOT_TABLE(%rip), %rsi
         movq    (%rsi,%rax,8), %rsi
         cmpb    %cl, BRIMFUL_HEADER_CLASS(%rsi)
-        je      .Lfree_with_header
+        jne     .Lother_size
+        jmp     .Lfree_with_header
+.Lother_size:
         movq    %rdx, %rsi
         jmp     brimful_free_sized_slow
 FUNCTION_END brimful_free_sized
