@@ -30,18 +30,21 @@ std::size_t window_bytes_wanted(std::size_t least) {
   return wanted > least ? wanted : least;
 }
 
-// Maps `bytes` at an address that is `image` modulo `modulus`, as high as the kernel's own choice lies. 0 on failure.
+// Maps `bytes` at an address that is `image` modulo `modulus`, near the kernel's own choice: below it, where Linux has
+// room, else above (emulators that hand addresses out upwards). 0 on failure.
 std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_t modulus) {
   void* probe = os::calls.map(0, kGranuleBytes, os::Access::kNone);
   if (probe == nullptr) return 0;
-  const auto top = reinterpret_cast<std::uint64_t>(probe) + kGranuleBytes;
-  os::calls.unmap(reinterpret_cast<std::uintptr_t>(probe), kGranuleBytes);
-  if (top < bytes + image) return 0;
-  std::uint64_t place = round_down(top - bytes - image, modulus) + image;
-  for (int i = 0; i < kPlacesToTry && place != 0; ++i) {
-    if (os::calls.map(place, bytes, os::Access::kNone) != nullptr) return place;
-    if (place < modulus + image) break;
-    place -= modulus;
+  const auto near = reinterpret_cast<std::uint64_t>(probe);
+  os::calls.unmap(near, kGranuleBytes);
+  const std::uint64_t most = near + kGranuleBytes > bytes + image ? near + kGranuleBytes - bytes - image : 0;
+  std::uint64_t below = round_down(most, modulus) + image;
+  std::uint64_t above = round_up(near, modulus) + image;
+  for (int i = 0; i < kPlacesToTry && below >= modulus; ++i, below -= modulus) {
+    if (os::calls.map(below, bytes, os::Access::kNone) != nullptr) return below;
+  }
+  for (int i = 0; i < kPlacesToTry; ++i, above += modulus) {
+    if (os::calls.map(above, bytes, os::Access::kNone) != nullptr) return above;
   }
   return 0;
 }
