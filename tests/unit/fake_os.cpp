@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+//
+// fake_os.h.
+#include "fake_os.h"
+
+#include <utility>
+
+namespace brimful::testing {
+namespace {
+
+FakeOs* current = nullptr;
+
+void* fake_map(std::uintptr_t hint, std::size_t bytes, os::Access access) {
+  if (current->enter(Call::kMap)) return nullptr;
+  void* result = os::linux_calls().map(hint, bytes, access);
+  if (result != nullptr) current->done(Call::kMap, reinterpret_cast<std::uint64_t>(result), bytes);
+  return result;
+}
+
+template <Call kind, auto member>
+bool fake(std::uintptr_t address, std::size_t bytes) {
+  if (current->enter(kind) || !(os::linux_calls().*member)(address, bytes)) return false;
+  current->done(kind, address, bytes);
+  return true;
+}
+
+bool fake_move_pages(std::uintptr_t from, std::size_t bytes, std::uintptr_t to) {
+  if (current->enter(Call::kMovePages) || !os::linux_calls().move_pages(from, bytes, to)) return false;
+  current->done(Call::kMovePages, from, bytes);
+  return true;
+}
+
+void* fake_resize(std::uintptr_t address, std::size_t old_bytes, std::size_t new_bytes) {
+  if (current->enter(Call::kResize)) return nullptr;
+  void* result = os::linux_calls().resize(address, old_bytes, new_bytes);
+  if (result == nullptr) return nullptr;
+  current->done(Call::kUnmap, address, old_bytes);
+  current->done(Call::kResize, reinterpret_cast<std::uint64_t>(result), new_bytes);
+  return result;
+}
+
+void ignore_name(std::uintptr_t /*address*/, std::size_t /*bytes*/, const char* /*text*/) {}
+
+std::uint64_t fake_now_ms() { return current->now_ms; }
+
+constexpr os::Calls kFake = {fake_map,
+                             fake<Call::kDecommit, &os::Calls::decommit>,
+                             fake<Call::kCommit, &os::Calls::commit>,
+                             fake<Call::kPurge, &os::Calls::purge>,
+                             fake<Call::kUnmap, &os::Calls::unmap>,
+                             fake_move_pages,
+                             fake_resize,
+                             ignore_name,
+                             fake_now_ms};
+
+}  // namespace
+
+const char* name_of(Call kind) {
+  constexpr const char* kNames[kCallKinds] = {"map", "decommit", "commit", "purge", "unmap", "move_pages", "resize"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+FakeOs::FakeOs() {
+  current = this;
+  os::calls = kFake;
+}
+
+FakeOs::~FakeOs() {
+  os::calls = os::linux_calls();
+  current = nullptr;
+}
+
+bool FakeOs::Plan::hits() {
+  if (times == 0) return false;
+  if (skip > 0) {
+    --skip;
+    return false;
+  }
+  if (times != kAlways) --times;
+  return true;
+}
+
+void FakeOs::fail(Call kind, std::size_t n, std::size_t times) {
+  const std::lock_guard guard(mutex_);
+  plans_[static_cast<std::size_t>(kind)] = {n - 1, times};
+}
+
+void FakeOs::fail_any(std::size_t n, std::size_t times) {
+  const std::lock_guard guard(mutex_);
+  any_ = {n - 1, times};
+}
+
+std::size_t FakeOs::succeed() {
+  const std::lock_guard guard(mutex_);
+  for (Plan& plan : plans_) plan = {};
+  any_ = {};
+  return std::exchange(failed_, 0);
+}
+
+std::size_t FakeOs::total() const {
+  std::size_t sum = 0;
+  for (const std::size_t n : counts_) sum += n;
+  return sum;
+}
+
+void FakeOs::reset() {
+  const std::lock_guard guard(mutex_);
+  for (std::size_t i = 0; i < kCallKinds; ++i) {
+    counts_[i] = 0;
+    logs_[i].clear();
+  }
+}
+
+std::vector<Range> FakeOs::log(Call kind) const {
+  const std::lock_guard guard(mutex_);
+  return logs_[static_cast<std::size_t>(kind)];
+}
+
+bool FakeOs::enter(Call kind) {
+  const std::lock_guard guard(mutex_);
+  ++counts_[static_cast<std::size_t>(kind)];
+  const bool by_kind = plans_[static_cast<std::size_t>(kind)].hits();
+  const bool by_any = any_.hits();
+  if (by_kind || by_any) ++failed_;
+  return by_kind || by_any;
+}
+
+void FakeOs::done(Call kind, std::uint64_t start, std::size_t bytes) {
+  const std::lock_guard guard(mutex_);
+  logs_[static_cast<std::size_t>(kind)].push_back({start, bytes});
+  if (kind == Call::kMap || kind == Call::kResize) add(start, bytes);
+  if (kind == Call::kUnmap) remove(start, bytes);
+}
+
+void FakeOs::add(std::uint64_t start, std::size_t bytes) {
+  remove(start, bytes);
+  mapped_[start] = start + bytes;
+}
+
+void FakeOs::remove(std::uint64_t start, std::size_t bytes) {
+  const std::uint64_t end = start + bytes;
+  auto it = mapped_.upper_bound(start);
+  if (it != mapped_.begin()) --it;
+  while (it != mapped_.end() && it->first < end) {
+    const auto [old_start, old_end] = *it;
+    if (old_end <= start) {
+      ++it;
+      continue;
+    }
+    it = mapped_.erase(it);
+    if (old_start < start) mapped_[old_start] = start;
+    if (old_end > end) mapped_[end] = old_end;
+  }
+}
+
+std::size_t FakeOs::mapped_bytes() const {
+  const std::lock_guard guard(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [start, end] : mapped_) sum += end - start;
+  return sum;
+}
+
+void FakeOs::unmap_everything() {
+  const std::lock_guard guard(mutex_);
+  for (const auto& [start, end] : mapped_) os::linux_calls().unmap(start, end - start);
+  mapped_.clear();
+}
+
+}  // namespace brimful::testing

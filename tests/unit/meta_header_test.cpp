@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// meta/header.h: the layout of headers, and the pointer that a failed division still gives away.
+#include "meta/header.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <random>
+
+namespace brimful {
+namespace {
+
+std::uint64_t scale(const Header& header, std::uint64_t address) {
+  return std::rotr((address - header.start) * header.multiplier, BRIMFUL_DIVISION_SHIFT);
+}
+
+void fill(Header& header, ClassId id, std::uint64_t start) {
+  header.start = start;
+  header.multiplier = kSizeClasses[id].multiplier;
+  header.size_class = id;
+}
+
+TEST(RecoverPointer, IsExactForEveryByteAroundASlabOfEveryClass) {
+  for (std::size_t id = 0; id < kClassCount; ++id) {
+    Header header = {};
+    fill(header, static_cast<ClassId>(id), 0x7F1234560000);
+    for (std::int64_t offset = -70000; offset < 140000; offset += id % 8 == 0 ? 1 : 7) {
+      const std::uint64_t address = header.start + static_cast<std::uint64_t>(offset);
+      ASSERT_EQ(recover_pointer(header, scale(header, address)), address) << kSizeClasses[id].bytes << " " << offset;
+    }
+  }
+}
+
+TEST(RecoverPointer, IsExactForAddressesFarAway) {
+  std::mt19937_64 random(3);
+  for (std::size_t id = 0; id < kClassCount; ++id) {
+    for (int i = 0; i < 5000; ++i) {
+      Header header = {};
+      fill(header, static_cast<ClassId>(id), random() >> 17 & ~std::uint64_t{0xFFFF});  // 47 bits, as user space has
+      const std::uint64_t address = random() >> (13 + random() % 40);                   // up to 51 bits
+      ASSERT_EQ(recover_pointer(header, scale(header, address)), address) << kSizeClasses[id].bytes;
+      ASSERT_EQ(recover_pointer(header, scale(header, 0)), 0U) << "NULL";
+    }
+  }
+}
+
+TEST(RecoverPointer, IsExactForAnyAddressWhereTheHeaderIsNoSlabs) {
+  std::mt19937_64 random(4);
+  Header header = {};
+  header.multiplier = 1;
+  header.size_class = kNoClass;
+  for (int i = 0; i < 10000; ++i) {
+    header.start = random();
+    const std::uint64_t address = random();
+    ASSERT_EQ(recover_pointer(header, scale(header, address)), address);
+  }
+}
+
+TEST(Slab, PlacesItsWordsAndMasksWithoutOverlapForAnyNumberOfGroups) {
+  alignas(64) static char memory[4096];
+  for (unsigned groups = 1; groups <= 64; ++groups) {
+    auto* slab = reinterpret_cast<Slab*>(memory);
+    slab->groups = static_cast<std::uint16_t>(groups);
+    const auto at = [](const void* p) {
+      return static_cast<std::size_t>(static_cast<const char*>(p) - static_cast<const char*>(memory));
+    };
+    EXPECT_GE(at(&slab->words()[0]), sizeof(Slab));
+    const std::size_t words_end = at(&slab->words()[groups]);
+    const std::size_t offered = at(&slab->words()[BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)]);
+    EXPECT_LE(words_end, offered);
+    const std::size_t remote = at(&slab->remote_count());
+    EXPECT_LE(offered + groups * sizeof(std::uint64_t), remote);
+    EXPECT_EQ(remote % 64, 0U) << "remote frees share a cache line with the owner's words";
+    EXPECT_EQ(at(&slab->remote(0)), remote + 8);
+    EXPECT_LE(at(&slab->remote(groups - 1)) + 8, Slab::bytes_for(groups));
+    EXPECT_LE(Slab::bytes_for(groups), sizeof memory);
+  }
+}
+
+}  // namespace
+}  // namespace brimful
