@@ -22,7 +22,9 @@ __attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
 __attribute__((weak)) void _ZSt17__throw_bad_allocv();
 }
 
-// What the compiler calls for try and catch, weak for the same reason.
+// What the compiler calls for try and catch, weak for the same reason; and the dynamic linker, which a static program
+// should not get for our sake either.
+asm(".weak dlopen, dlsym");
 asm(".weak __gxx_personality_v0, __cxa_begin_catch, __cxa_end_catch, _ZSt9terminatev");
 
 namespace {
@@ -33,6 +35,7 @@ using ThrowBadAlloc = void (*)();
 template <class Function>
 Function find(Function linked, const char* name) {
   if (linked != nullptr) return linked;
+  if (&dlopen == nullptr || &dlsym == nullptr) return nullptr;
   void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
   return reinterpret_cast<Function>(library != nullptr ? dlsym(library, name) : nullptr);
 }

@@ -40,7 +40,7 @@ struct PendingEntry {
 struct ClassQueue {
   Slab* current;       // its groups fill the slot one after another
   List<Slab> partial;  // slabs this context owns, with free objects
-  std::uint32_t scan;  // group of `current` to look at next
+  std::uint32_t scan;  // 1 + the group of `current` last offered: 1 … groups
 };
 
 inline constexpr std::size_t kPendingEntries = 16;

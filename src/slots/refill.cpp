@@ -133,7 +133,7 @@ Refill refill(Context* context, ClassId size_class) {
     set_least(slab);
     slab->countdown.store(kHeartbeat, std::memory_order_relaxed);  // relaxed: times a later look, no more
     queue.current = slab;
-    queue.scan = 0;
+    queue.scan = slab->groups;  // as if its last group had just been used up: malloc looks at the group before `scan`
   }
 }
 
