@@ -22,9 +22,11 @@ __attribute__((weak)) std::new_handler _ZSt15get_new_handlerv();
 __attribute__((weak)) void _ZSt17__throw_bad_allocv();
 }
 
-// What the compiler calls for try and catch, weak for the same reason; and the dynamic linker, which a static program
-// should not get for our sake either.
-asm(".weak dlopen, dlsym");
+// The dynamic linker is weak, too: a static program should not get it for our sake.
+extern "C" __attribute__((weak)) void* weak_dlopen(const char* file, int mode) asm("dlopen");
+extern "C" __attribute__((weak)) void* weak_dlsym(void* handle, const char* name) asm("dlsym");
+
+// What the compiler calls for try and catch, weak for the same reason.
 asm(".weak __gxx_personality_v0, __cxa_begin_catch, __cxa_end_catch, _ZSt9terminatev");
 
 namespace {
@@ -35,9 +37,9 @@ using ThrowBadAlloc = void (*)();
 template <class Function>
 Function find(Function linked, const char* name) {
   if (linked != nullptr) return linked;
-  if (&dlopen == nullptr || &dlsym == nullptr) return nullptr;
-  void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  return reinterpret_cast<Function>(library != nullptr ? dlsym(library, name) : nullptr);
+  if (weak_dlopen == nullptr || weak_dlsym == nullptr) return nullptr;
+  void* library = weak_dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  return reinterpret_cast<Function>(library != nullptr ? weak_dlsym(library, name) : nullptr);
 }
 
 // Calls the new-handler; false when there is none.
