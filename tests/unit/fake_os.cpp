@@ -11,9 +11,10 @@ namespace {
 FakeOs* current = nullptr;
 
 void* fake_map(std::uintptr_t hint, std::size_t bytes, os::Access access) {
-  if (current->enter(Call::kMap)) return nullptr;
+  const Call kind = access == os::Access::kNone ? Call::kReserve : Call::kMap;
+  if (current->enter(kind)) return nullptr;
   void* result = os::linux_calls().map(hint, bytes, access);
-  if (result != nullptr) current->done(Call::kMap, reinterpret_cast<std::uint64_t>(result), bytes);
+  if (result != nullptr) current->done(kind, reinterpret_cast<std::uint64_t>(result), bytes);
   return result;
 }
 
@@ -56,7 +57,8 @@ constexpr os::Calls kFake = {fake_map,
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map", "decommit", "commit", "purge", "unmap", "move_pages", "resize"};
+  constexpr const char* kNames[kCallKinds] = {"map",   "reserve", "decommit",   "commit",
+                                              "purge", "unmap",   "move_pages", "resize"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -128,7 +130,7 @@ bool FakeOs::enter(Call kind) {
 void FakeOs::done(Call kind, std::uint64_t start, std::size_t bytes) {
   const std::lock_guard guard(mutex_);
   logs_[static_cast<std::size_t>(kind)].push_back({start, bytes});
-  if (kind == Call::kMap || kind == Call::kResize) add(start, bytes);
+  if (kind == Call::kMap || kind == Call::kReserve || kind == Call::kResize) add(start, bytes);
   if (kind == Call::kUnmap) remove(start, bytes);
 }
 

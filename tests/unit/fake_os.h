@@ -18,8 +18,9 @@
 
 namespace brimful::testing {
 
-enum class Call { kMap, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize };
-inline constexpr std::size_t kCallKinds = 7;
+// kMap takes memory, kReserve only address space.
+enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize };
+inline constexpr std::size_t kCallKinds = 8;
 const char* name_of(Call kind);
 
 struct Range {

@@ -85,13 +85,13 @@ TEST_F(GranuleTableTest, ChangesNothingWhenCommitFails) {
 }
 
 TEST_F(GranuleTableTest, ReservesLessWhereTheSystemRefuses) {
-  os_.fail(Call::kMap, 1, 3);
+  os_.fail(Call::kReserve, 1, 3);
   ASSERT_TRUE(table_.reserve(GranuleTable::kMaxGranules));
   EXPECT_EQ(table_.span(), GranuleTable::kMaxGranules / 8);
 }
 
 TEST_F(GranuleTableTest, ReportsThatNotEvenTheLeastCouldBeReserved) {
-  os_.fail(Call::kMap, 1, FakeOs::kAlways);
+  os_.fail(Call::kReserve, 1, FakeOs::kAlways);
   EXPECT_FALSE(table_.reserve(GranuleTable::kMaxGranules));
   EXPECT_EQ(table_.span(), 0U);
   EXPECT_EQ(os_.mapped_bytes(), 0U);

@@ -51,6 +51,7 @@ class OwnPageHeap {
   std::map<std::uint64_t, std::uint32_t> live;  // start → granules
   std::uint64_t window = 0;                     // first usable address
   std::uint64_t window_end = 0;
+  bool may_lose_addresses = false;  // headers ran out: some free granules belong to no run
 
  private:
   void learn_window();

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+//
+// The whole allocator when the system refuses. For EVERY n, a process of its own, in which nothing was allocated yet,
+// runs a scripted mix of calls while the n-th call to the system (of one kind, or of any) fails, once or from then on.
+// Each request must give NULL and ENOMEM, or a good block; no live block may be damaged; and when the system gives again,
+// the same script runs without a failure and the count of live objects returns to where it was.
+#include <gtest/gtest.h>
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "alloc/allocate.h"
+#include "brimful/brimful.h"
+#include "fake_os.h"
+#include "stats/snapshot.h"
+
+namespace brimful {
+namespace {
+
+using testing::Call;
+using testing::FakeOs;
+
+struct Block {
+  unsigned char* start;
+  std::size_t bytes;
+  unsigned char value;
+
+  void fill() const {
+    // The ends, and one byte per page: all of a large block would cost more than it shows.
+    for (std::size_t i = 0; i < bytes; i += 4096) start[i] = value;
+    if (bytes > 0) start[bytes - 1] = value;
+  }
+  [[nodiscard]] bool is_intact(std::size_t upto) const {
+    for (std::size_t i = 0; i < upto; i += 4096) {
+      if (start[i] != value) return false;
+    }
+    return upto < bytes || bytes == 0 || start[bytes - 1] == value;
+  }
+};
+
+std::size_t some_bytes(std::mt19937_64& random) {
+  switch (random() % 16) {
+    case 0:
+      return 32769 + random() % 600000;
+    case 1:
+      return (1 << 20) + random() % (3 << 20);
+    case 2:
+      return (9 << 20) + random() % (4 << 20);  // above 1/8 of the reserve: a mapping of its own
+    case 3:
+    case 4:
+    case 5:
+      return random() % 32769;
+    default:
+      return random() % 1025;
+  }
+}
+
+// Runs the mix and frees all it made. Returns how many requests got NULL.
+int script() {
+  std::mt19937_64 random(11);
+  std::vector<Block> live;
+  int refused = 0;
+  const auto check_refusal = [&refused](int error) {
+    EXPECT_EQ(error, ENOMEM);
+    ++refused;
+  };
+  for (int step = 0; step < 240; ++step) {
+    const std::size_t bytes = some_bytes(random);
+    const std::uint64_t choice = random() % 10;
+    const std::size_t alignment = std::size_t{16} << random() % 18;
+    const std::uint64_t picked = random();
+    if (choice < 6 || live.empty()) {
+      errno = 0;
+      void* result = choice < 3   ? brimful_malloc(bytes)
+                     : choice < 5 ? brimful_calloc(1, bytes)
+                                  : brimful_aligned_alloc(alignment, bytes);
+      if (result == nullptr) {
+        check_refusal(errno);
+        continue;
+      }
+      EXPECT_EQ(errno, 0) << "a call that succeeds leaves errno alone";
+      const Block block = {static_cast<unsigned char*>(result), bytes, static_cast<unsigned char>(1 + step % 255)};
+      EXPECT_GE(brimful_usable_size(result), bytes);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(result) % (choice == 5 ? alignment : 16), 0U);
+      if (choice == 3 || choice == 4) {
+        for (std::size_t i = 0; i < bytes; i += 509) EXPECT_EQ(block.start[i], 0) << i;
+      }
+      block.fill();
+      live.push_back(block);
+    } else if (choice < 8) {
+      Block& block = live[picked % live.size()];
+      errno = 0;
+      void* result = brimful_realloc(block.start, bytes + 1);
+      if (result == nullptr) {
+        check_refusal(errno);
+        EXPECT_TRUE(block.is_intact(block.bytes)) << "the old block is still whole";
+        continue;
+      }
+      const std::size_t kept = std::min(block.bytes, bytes + 1);
+      block.start = static_cast<unsigned char*>(result);
+      block.bytes = std::max(kept, std::size_t{1});
+      EXPECT_TRUE(block.is_intact(kept < block.bytes ? 0 : kept - 1));
+      block.bytes = bytes + 1;
+      block.fill();
+    } else {
+      std::swap(live[picked % live.size()], live.back());
+      EXPECT_TRUE(live.back().is_intact(live.back().bytes));
+      brimful_free(live.back().start);
+      live.pop_back();
+    }
+    if (step == 120) alloc::trim();
+  }
+  for (const Block& block : live) {
+    EXPECT_TRUE(block.is_intact(block.bytes));
+    errno = 4711;
+    brimful_free(block.start);
+    EXPECT_EQ(errno, 4711);
+  }
+  return refused;
+}
+
+std::uint64_t live_objects() {
+  alloc::trim();  // frees that wait for their owner count as live
+  stats::Snapshot snapshot;
+  stats::take_snapshot(snapshot);
+  std::uint64_t live = snapshot.large_blocks + snapshot.huge_blocks;
+  for (const stats::ClassUse& use : snapshot.classes) live += use.live;
+  return live;
+}
+
+// Runs `body` in a process of its own; its failures are printed there and fail this test.
+template <class Body>
+void in_fresh_process(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setenv("BRIMFUL_CONF", "reserve:64M", 1);
+    body();
+    std::fflush(nullptr);
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+// One kind of call, or any when there is none.
+class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
+ protected:
+  // How many there are when nothing fails, told by the exit status of a pipe.
+  static std::size_t count() {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    in_fresh_process([&ends] {
+      FakeOs os;
+      EXPECT_EQ(script(), 0);
+      const std::size_t n = GetParam() ? os.count(*GetParam()) : os.total();
+      EXPECT_EQ(write(ends[1], &n, sizeof n), static_cast<ssize_t>(sizeof n));
+    });
+    std::size_t n = 0;
+    EXPECT_EQ(read(ends[0], &n, sizeof n), static_cast<ssize_t>(sizeof n));
+    close(ends[0]);
+    close(ends[1]);
+    return n;
+  }
+
+  static void fail_each(std::size_t times) {
+    const std::size_t total = count();
+    ASSERT_GT(total, 0U);
+    for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
+      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(total));
+      in_fresh_process([n, times] {
+        FakeOs os;
+        GetParam() ? os.fail(*GetParam(), n, times) : os.fail_any(n, times);
+        script();
+        EXPECT_GE(os.succeed(), 1U) << "the call to fail did not come";
+        EXPECT_EQ(live_objects(), 0U);
+        EXPECT_EQ(script(), 0) << "works as if nothing had happened";
+        EXPECT_EQ(live_objects(), 0U);
+      });
+    }
+  }
+};
+
+TEST_P(EveryCall, MayFailOnce) { fail_each(1); }
+
+TEST_P(EveryCall, MayFailFromSomeMomentOn) { fail_each(FakeOs::kAlways); }
+
+INSTANTIATE_TEST_SUITE_P(Allocator, EveryCall,
+                         ::testing::Values(std::nullopt, Call::kMap, Call::kReserve, Call::kCommit, Call::kPurge,
+                                           Call::kUnmap, Call::kMovePages, Call::kResize),
+                         [](const auto& info) {
+                           return std::string(info.param ? testing::name_of(*info.param) : "any");
+                         });
+
+}  // namespace
+}  // namespace brimful

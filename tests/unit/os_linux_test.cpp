@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+//
+// os/ on the kernel the tests run on: what each call promises, and that none of them touches errno.
+#include <gtest/gtest.h>
+
+#include <errno.h>
+#include <linux/rseq.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "os/calls.h"
+#include "os/cpus.h"
+#include "os/environment.h"
+#include "os/small_file.h"
+
+namespace brimful::os {
+namespace {
+
+// errno before and after each test: none of these calls may change it.
+class OsTest : public ::testing::Test {
+ protected:
+  OsTest() { errno = 4711; }
+  ~OsTest() override { EXPECT_EQ(errno, 4711); }
+};
+using Environment = OsTest;
+using Cpus = OsTest;
+using LinuxCalls = OsTest;
+
+// Asks the kernel to read a path there: it reports an unreadable byte instead of dying of it.
+bool is_readable(std::uintptr_t address) {
+  const int saved = errno;
+  const bool fault = access(reinterpret_cast<const char*>(address), F_OK) != 0 && errno == EFAULT;
+  errno = saved;
+  return !fault;
+}
+
+TEST_F(Environment, FindsVariablesByTheirWholeName) {
+  setenv("BRIMFUL_TEST_NAME", "value=with=signs", 1);
+  setenv("BRIMFUL_TEST_EMPTY", "", 1);
+  errno = 4711;
+  EXPECT_STREQ(environment("BRIMFUL_TEST_NAME"), "value=with=signs");
+  EXPECT_STREQ(environment("BRIMFUL_TEST_EMPTY"), "");
+  EXPECT_EQ(environment("BRIMFUL_TEST_NAM"), nullptr);
+  EXPECT_EQ(environment("BRIMFUL_TEST_NAMES"), nullptr);
+  unsetenv("BRIMFUL_TEST_NAME");
+  EXPECT_EQ(environment("BRIMFUL_TEST_NAME"), nullptr);
+}
+
+TEST_F(Environment, SeesWhatTheProcessWasStartedWith) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const char* sign = std::strchr(*entry, '=');
+    if (sign == nullptr) continue;
+    const std::string name(*entry, static_cast<std::size_t>(sign - *entry));
+    EXPECT_STREQ(environment(name.c_str()), getenv(name.c_str())) << name;
+  }
+  EXPECT_EQ(is_secure_mode(), getauxval(AT_SECURE) != 0);
+}
+
+TEST_F(Environment, GivesTheSameRandomNumberEachTime) {
+  EXPECT_EQ(process_random(), process_random());
+  EXPECT_NE(process_random(), 0U);
+}
+
+TEST_F(Environment, ReadsSmallFilesWholeOrCut) {
+  char text[64];
+  EXPECT_EQ(read_small_file("/proc/self/does-not-exist", text, sizeof text), -1);
+  EXPECT_EQ(read_small_file("/proc/self/cmdline", text, 4), 3);
+  EXPECT_EQ(text[3], '\0');
+}
+
+TEST_F(Cpus, ArePossibleAtLeastAsManyAsAreOnlineAndAsTheNumberOfTheRunningOne) {
+  EXPECT_GE(possible_cpus(), static_cast<std::uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+  EXPECT_GT(possible_cpus(), static_cast<std::uint32_t>(sched_getcpu()));
+}
+
+TEST_F(Cpus, NameTheRunningThreadsRseqArea) {
+  const RseqArea area = rseq_area();
+  if (rseq_owner() == RseqOwner::kNone) {
+    EXPECT_EQ(area.cpu_id, nullptr);
+    EXPECT_EQ(area.rseq_cs, nullptr);
+    GTEST_SKIP() << "this kernel, or its filter, offers no rseq";
+  }
+  ASSERT_NE(area.cpu_id, nullptr);
+  ASSERT_NE(area.rseq_cs, nullptr);
+  EXPECT_LT(*area.cpu_id, possible_cpus());
+  if (area.mm_cid != nullptr) {
+    EXPECT_LT(*area.mm_cid, possible_cpus());
+  }
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(area.cpu_id) + 4, reinterpret_cast<std::uintptr_t>(area.rseq_cs));
+  EXPECT_EQ(rseq_area().cpu_id, area.cpu_id) << "the same at each call";
+  std::thread([&area] {
+    const RseqArea other = rseq_area();
+    EXPECT_NE(other.cpu_id, area.cpu_id) << "each thread has its own";
+    EXPECT_LT(*other.cpu_id, possible_cpus());
+  }).join();
+}
+
+TEST_F(Cpus, HaveABarrierOnceItIsRegistered) {
+  if (!register_rseq_barrier()) GTEST_SKIP() << "this kernel has no rseq barrier (before 5.10, or no rseq)";
+  EXPECT_TRUE(rseq_barrier());
+}
+
+TEST_F(LinuxCalls, UseThePageSizeOfTheSystem) {
+  EXPECT_EQ(page_bytes(), static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+TEST_F(LinuxCalls, MapAtAHintOrNotAtAll) {
+  const Calls& calls = linux_calls();
+  void* place = calls.map(0, 1 << 16, Access::kNone);
+  ASSERT_NE(place, nullptr);
+  const auto at = reinterpret_cast<std::uintptr_t>(place);
+  EXPECT_EQ(calls.map(at, 4096, Access::kReadWrite), nullptr) << "replaced an existing mapping";
+  ASSERT_TRUE(calls.unmap(at, 1 << 16));
+  EXPECT_EQ(calls.map(at, 1 << 16, Access::kReadWrite), place);
+  EXPECT_TRUE(calls.unmap(at, 1 << 16));
+  EXPECT_EQ(calls.map(0, std::size_t{1} << 62, Access::kNone), nullptr);
+}
+
+TEST_F(LinuxCalls, CommitPurgeAndDecommitKeepTheAddresses) {
+  const Calls& calls = linux_calls();
+  const auto at = reinterpret_cast<std::uintptr_t>(calls.map(0, 1 << 16, Access::kNone));
+  auto* word = reinterpret_cast<volatile std::uint64_t*>(at);
+  EXPECT_FALSE(is_readable(at));
+  ASSERT_TRUE(calls.commit(at, 1 << 16));
+  *word = 1;
+  ASSERT_TRUE(calls.purge(at, 1 << 16));
+  EXPECT_EQ(*word, 0U);
+  *word = 2;
+  ASSERT_TRUE(calls.decommit(at, 1 << 16));
+  EXPECT_FALSE(is_readable(at));
+  ASSERT_TRUE(calls.commit(at, 1 << 16));
+  EXPECT_EQ(*word, 0U);
+  EXPECT_TRUE(calls.unmap(at, 1 << 16));
+  EXPECT_FALSE(calls.commit(at, 1 << 16)) << "not ours any more";
+}
+
+TEST_F(LinuxCalls, MovePagesAndResizeKeepContents) {
+  const Calls& calls = linux_calls();
+  const std::size_t page = page_bytes();
+  const auto from = reinterpret_cast<std::uintptr_t>(calls.map(0, 8 * page, Access::kReadWrite));
+  auto* words = reinterpret_cast<volatile std::uint64_t*>(from);
+  words[0] = 7;
+  ASSERT_TRUE(calls.move_pages(from, 2 * page, from + 4 * page));
+  EXPECT_EQ(words[0], 0U) << "the old place stays mapped, empty";
+  EXPECT_EQ(words[4 * page / sizeof(std::uint64_t)], 7U);
+  EXPECT_TRUE(calls.unmap(from, 8 * page));
+  const auto old = reinterpret_cast<std::uintptr_t>(calls.map(0, page, Access::kReadWrite));
+  *reinterpret_cast<volatile std::uint64_t*>(old) = 9;
+  void* resized = calls.resize(old, page, 64 * page);
+  ASSERT_NE(resized, nullptr);
+  EXPECT_EQ(*static_cast<volatile std::uint64_t*>(resized), 9U);
+  EXPECT_EQ(calls.resize(reinterpret_cast<std::uintptr_t>(resized), 64 * page, std::size_t{1} << 62), nullptr);
+  EXPECT_TRUE(calls.unmap(reinterpret_cast<std::uintptr_t>(resized), 64 * page));
+}
+
+TEST_F(LinuxCalls, HaveAClockThatGoesForward) {
+  const std::uint64_t before = linux_calls().now_ms();
+  usleep(30000);
+  const std::uint64_t after = linux_calls().now_ms();
+  EXPECT_GE(after - before, 20U);
+  EXPECT_LT(after - before, 10000U);
+}
+
+}  // namespace
+}  // namespace brimful::os

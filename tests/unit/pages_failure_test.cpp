@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//
+// The page heap when the system refuses: the n-th call of a kind fails, for EVERY n of a scripted history. The call in
+// question returns 0 and changes nothing; no live run is damaged; and when the system gives again, nothing is lost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+#include "own_page_heap.h"
+
+namespace brimful::pages {
+namespace {
+
+using testing::Call;
+using testing::FakeOs;
+using testing::OwnPageHeap;
+
+// Growing, mixed and aligned allocation, growth in place, frees in a mixed order, purges. Whatever is refused is left
+// out. Returns how many requests were refused.
+int history(OwnPageHeap& heap) {
+  std::mt19937_64 random(9);
+  std::vector<std::uint64_t> runs;
+  int refused = 0;
+  for (int step = 0; step < 260; ++step) {
+    heap.os.now_ms += 7;
+    const std::uint64_t choice = random() % 10;
+    const auto count = static_cast<std::uint32_t>(1 + random() % 24);
+    const std::uint64_t picked = random();
+    if (choice < 5 || runs.empty()) {
+      const std::uint64_t run = heap.allocate(count, kGranuleBytes << (picked % 4 == 0 ? picked % 5 : 0));
+      run != 0 ? runs.push_back(run) : static_cast<void>(++refused);
+    } else if (choice < 8) {
+      std::swap(runs[picked % runs.size()], runs.back());
+      heap.free(runs.back());
+      runs.pop_back();
+    } else if (choice == 8) {
+      const std::uint64_t run = runs[picked % runs.size()];
+      const bool possible = heap.free_behind(run + GranuleCount(heap.live[run]).bytes()) >= count;
+      if (!heap.extend(run, count) && possible) ++refused;
+    } else {
+      heap.pages.purge(heap.os.now_ms - 30, 1 << 20, heap.os.now_ms);
+    }
+  }
+  return refused;
+}
+
+std::size_t calls_in_history(Call kind) {
+  OwnPageHeap heap;
+  EXPECT_EQ(history(heap), 0);
+  return heap.os.count(kind);
+}
+
+void expect_nothing_lost(OwnPageHeap& heap) {
+  for (const auto& [start, count] : heap.live) EXPECT_TRUE(testing::holds_pattern(start, count));
+  heap.free_all();
+  heap.expect_whole();
+  EXPECT_EQ(history(heap), 0) << "works as if nothing had happened";
+  heap.free_all();
+  heap.expect_whole();
+  heap.pages.purge(UINT64_MAX, SIZE_MAX, heap.os.now_ms);
+  EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U);
+}
+
+class EveryCall : public ::testing::TestWithParam<Call> {};
+
+TEST_P(EveryCall, MayFailOnceAndNothingIsLost) {
+  const std::size_t total = calls_in_history(GetParam());
+  ASSERT_GT(total, 0U);
+  for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
+    SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(total));
+    OwnPageHeap heap;
+    heap.os.fail(GetParam(), n);
+    history(heap);
+    EXPECT_EQ(heap.os.succeed(), 1U) << "the call to fail did not come";
+    expect_nothing_lost(heap);
+  }
+}
+
+TEST_P(EveryCall, MayFailFromSomeMomentOnAndNothingIsLost) {
+  const std::size_t total = calls_in_history(GetParam());
+  for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
+    SCOPED_TRACE("from call " + std::to_string(n) + " of " + std::to_string(total));
+    OwnPageHeap heap;
+    heap.os.fail(GetParam(), n, FakeOs::kAlways);
+    history(heap);
+    EXPECT_GE(heap.os.succeed(), 1U);
+    expect_nothing_lost(heap);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PageHeap, EveryCall,
+                         ::testing::Values(Call::kMap, Call::kReserve, Call::kCommit, Call::kPurge),
+                         [](const auto& info) { return std::string(testing::name_of(info.param)); });
+
+TEST(PageHeap, RefusesWhatItCantCommitAndKeepsTheRunFree) {
+  OwnPageHeap heap;
+  const std::uint64_t first = heap.allocate(4);
+  const PageStats before = heap.pages.stats();
+  heap.os.fail(Call::kCommit, 1, FakeOs::kAlways);
+  EXPECT_EQ(heap.allocate(500), 0U);
+  EXPECT_FALSE(heap.extend(first, 500));
+  EXPECT_EQ(heap.pages.stats().used_bytes, before.used_bytes);
+  EXPECT_EQ(heap.pages.stats().committed_bytes, before.committed_bytes);
+  heap.os.succeed();
+  EXPECT_TRUE(heap.extend(first, 500));
+  EXPECT_NE(heap.allocate(100), 0U);
+}
+
+TEST(PageHeap, TriesWithoutCommittingAheadBeforeItRefuses) {
+  OwnPageHeap heap;
+  ASSERT_NE(heap.allocate(1), 0U);
+  heap.os.fail(Call::kCommit, 1);
+  EXPECT_NE(heap.allocate(20), 0U);
+  EXPECT_EQ(heap.os.succeed(), 1U);
+}
+
+TEST(PageHeap, KeepsMemoryDirtyThatTheSystemDoesNotTakeBack) {
+  OwnPageHeap heap;
+  const std::uint64_t locked = heap.allocate(4);
+  heap.allocate(1);
+  const std::uint64_t other = heap.allocate(2);
+  heap.allocate(1);
+  heap.free(locked);
+  heap.free(other);
+  heap.os.fail(Call::kPurge, 1);
+  EXPECT_EQ(heap.pages.purge(UINT64_MAX, SIZE_MAX, 5000), 2 * kGranuleBytes);
+  EXPECT_EQ(heap.pages.stats().dirty_bytes, 4 * kGranuleBytes);
+  EXPECT_TRUE(heap.pages.has_dirty());
+  // It waits for another delay, then it is tried again.
+  EXPECT_EQ(heap.pages.purge(4999, SIZE_MAX, 6000), 0U);
+  // Whoever takes it meanwhile knows that it is dirty.
+  const std::uint64_t again = heap.pages.allocate(GranuleCount(4), kGranuleBytes);
+  ASSERT_EQ(again, locked);
+  EXPECT_NE(*reinterpret_cast<std::uint64_t*>(again), 0U);
+  heap.pages.clear(again, 4 * kGranuleBytes);
+  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(again), 0U);
+  heap.pages.free(again, GranuleCount(4), 6000);
+  EXPECT_EQ(heap.pages.purge(6000, SIZE_MAX, 7000), 4 * kGranuleBytes);
+}
+
+// Metadata for k more headers. What is freed without one is lost as addresses, and only as addresses.
+TEST(PageHeap, DamagesNothingWhenHeadersRunOut) {
+  for (std::size_t pieces = 0; pieces < 40 && !::testing::Test::HasFailure(); ++pieces) {
+    SCOPED_TRACE(pieces);
+    OwnPageHeap heap;
+    ASSERT_NE(heap.allocate(1), 0U);
+    heap.drain_arena(pieces);
+    history(heap);
+    heap.os.succeed();
+    for (const auto& [start, count] : heap.live) EXPECT_TRUE(testing::holds_pattern(start, count));
+    heap.free_all();
+    EXPECT_EQ(heap.pages.stats().used_bytes, 0U);
+    heap.pages.purge(UINT64_MAX, SIZE_MAX, heap.os.now_ms);
+    EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U) << "memory that nobody can give back any more";
+    EXPECT_NE(heap.allocate(1), 0U);
+    heap.free_all();
+  }
+}
+
+// As the heap proper does it: metadata comes from a granule of the page heap while the page heap carves a run.
+PageHeap* source = nullptr;
+std::uint64_t taken = 0;
+std::uintptr_t granule_of_the_heap() { return taken = source->allocate(GranuleCount(1), kGranuleBytes); }
+
+TEST(PageHeap, MayServeItsOwnMetadataWhileItCutsARun) {
+  for (std::uint32_t front = 1; front < 8 && !::testing::Test::HasFailure(); ++front) {
+    for (std::size_t alignment = 2 * kGranuleBytes; alignment <= 16 * kGranuleBytes; alignment *= 2) {
+      OwnPageHeap heap;
+      ASSERT_NE(heap.allocate(front), 0U);
+      heap.drain_arena(0);
+      heap.arena = meta::Arena(granule_of_the_heap);
+      source = &heap.pages;
+      taken = 0;
+      const std::uint64_t first = heap.pages.allocate(GranuleCount(2), alignment);
+      ASSERT_NE(first, 0U);
+      ASSERT_EQ(first % alignment, 0U);
+      EXPECT_FALSE(taken >= first && taken < first + 2 * kGranuleBytes) << "metadata inside the block";
+      std::vector<std::pair<std::uint64_t, std::uint32_t>> runs(heap.live.begin(), heap.live.end());
+      runs.emplace_back(first, 2);
+      if (taken != 0) runs.emplace_back(taken, 1);
+      while (const std::uint64_t run = heap.pages.allocate(GranuleCount(5), kGranuleBytes)) {
+        runs.emplace_back(run, 5);
+        if (runs.back().first == 0 || runs.size() > 2000) break;
+      }
+      std::sort(runs.begin(), runs.end());
+      for (std::size_t i = 1; i < runs.size(); ++i) {
+        ASSERT_LE(runs[i - 1].first + GranuleCount(runs[i - 1].second).bytes(), runs[i].first)
+            << "handed out twice: " << front << " granules in front, alignment " << alignment;
+      }
+    }
+  }
+}
+
+TEST(PageHeap, GivesTheMemoryBackWhereAFreedRunGetsNoHeader) {
+  OwnPageHeap heap;
+  heap.allocate(1);
+  const std::uint64_t lost = heap.allocate(3);
+  heap.allocate(1);
+  heap.drain_arena(0);
+  heap.os.reset();
+  heap.free(lost);
+  EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U);
+  EXPECT_EQ(heap.os.log(Call::kPurge), (std::vector<testing::Range>{{lost, 3 * kGranuleBytes}}));
+  EXPECT_EQ(heap.allocate(3) == lost, false) << "the addresses stay out of use";
+}
+
+}  // namespace
+}  // namespace brimful::pages
