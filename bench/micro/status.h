@@ -20,8 +20,7 @@ static inline long status_kib(const char* path, const char* key) {
   size_t length = 0;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
-  for (ssize_t n;
-       length < sizeof text - 1 && (n = read(file, text + length, sizeof text - 1 - length)) > 0;) {
+  for (ssize_t n; length < sizeof text - 1 && (n = read(file, text + length, sizeof text - 1 - length)) > 0;) {
     length += (size_t)n;
   }
   close(file);

@@ -108,7 +108,7 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   // The slab may be gone by now, its header another slab's; a mark, and publishing a detached slab, are legal on any.
   mark_remote(slab);
   // pairs with: detach_full()
-  if (owner != kOwnerDetached && worth_publishing && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached) {
+  if (worth_publishing && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached) {
     publish(slab);
   }
 }

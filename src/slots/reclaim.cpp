@@ -5,8 +5,9 @@
 //
 // An idle CPU context may be entered by a thread at any moment, so it is first closed from outside: its id is taken away
 // (pending sequences refuse), its slots are emptied (malloc misses), its slabs are marked "moving" (free goes the
-// remote way), and then one membarrier aborts every sequence that read the old state. From there on its words change
-// only through the remote masks, as for any slab that nobody owns. Source: membarrier(2), PRIVATE_EXPEDITED_RSEQ.
+// remote way), and one membarrier aborts every sequence that read the old state. A second round of the slots follows,
+// for a malloc that refilled its slot in between. From there on the words change only through the remote masks, as for
+// any slab that nobody owns. Source: membarrier(2), PRIVATE_EXPEDITED_RSEQ.
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "pages/heap.h"
@@ -85,10 +86,14 @@ bool close_context(Context* context) {
   for_each_slab(context, [](Slab* slab) {
     slab->owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the barrier orders it
   });
-  const bool closed = os::rseq_barrier();
+  bool closed = os::rseq_barrier();
   if (closed) {
-    // A malloc that advanced to its next group just before the barrier has filled its slot again: release_context()
-    // empties the slots once more, and nothing can fill them now.
+    // A malloc that had passed its checks may have filled its slot again just before the barrier. From here on nothing
+    // fills a slot; so empty them once more, and abort whoever has read the old ones.
+    close_slots(context);
+    closed = os::rseq_barrier();
+  }
+  if (closed) {
     release_context(context);
     context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
   } else {

@@ -62,15 +62,9 @@ class Oracle {
   unsigned index() const { return index_; }
 
   // Read by others for progress and by the final balance. Written by the owner only.
-  uint64_t operations() const {
-    return operations_.load(std::memory_order_relaxed);
-  }  // relaxed: a statistic.
-  uint64_t allocated() const {
-    return allocated_.load(std::memory_order_relaxed);
-  }  // relaxed: read after join.
-  uint64_t released() const {
-    return released_.load(std::memory_order_relaxed);
-  }  // relaxed: read after join.
+  uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }  // relaxed: a statistic.
+  uint64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }    // relaxed: read after join.
+  uint64_t released() const { return released_.load(std::memory_order_relaxed); }      // relaxed: read after join.
 
  private:
   Object adopt(void* pointer, size_t size, size_t alignment, Operation operation);
