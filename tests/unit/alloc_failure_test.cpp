@@ -17,6 +17,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "alloc/allocate.h"
@@ -65,8 +66,26 @@ std::size_t some_bytes(std::mt19937_64& random) {
   }
 }
 
+// Blocks that have to move when they grow: by moving their pages, and as mappings of their own.
+void grow_large_blocks() {
+  constexpr std::size_t kMiB = 1 << 20;
+  for (const auto& [from, to] : {std::pair(2 * kMiB, 5 * kMiB), std::pair(10 * kMiB, 13 * kMiB)}) {
+    Block block = {static_cast<unsigned char*>(brimful_malloc(from)), from, 7};
+    void* neighbour = brimful_malloc(from);
+    if (block.start != nullptr) {
+      block.fill();
+      void* moved = brimful_realloc(block.start, to);
+      if (moved != nullptr) block.start = static_cast<unsigned char*>(moved);
+      EXPECT_TRUE(block.is_intact(from));
+      brimful_free(block.start);
+    }
+    brimful_free(neighbour);
+  }
+}
+
 // Runs the mix and frees all it made. Returns how many requests got NULL.
 int script() {
+  grow_large_blocks();
   std::mt19937_64 random(11);
   std::vector<Block> live;
   int refused = 0;
