@@ -9,29 +9,20 @@
 #include "os/calls.h"
 
 namespace brimful::meta {
-namespace {
-
-constexpr std::uint64_t kLeastGranules = 1024;
-
-}  // namespace
-
 constinit Header none = {0, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, kNoClass, 0};
 
 Header& GranuleTable::none_header() { return none; }
 
 bool GranuleTable::reserve(std::uint64_t granules) {
-  for (; granules >= kLeastGranules; granules /= 2) {
-    const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
-    const std::size_t flag_bytes = round_up(granules, os::page_bytes());
-    void* memory = os::calls.map(0, entry_bytes + flag_bytes, os::Access::kNone);
-    if (memory == nullptr) continue;
-    os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + flag_bytes, "brimful granule table");
-    entries_ = static_cast<Header**>(memory);
-    flags_ = static_cast<std::uint8_t*>(memory) + entry_bytes;
-    span_ = granules;
-    return true;
-  }
-  return false;
+  const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
+  const std::size_t flag_bytes = round_up(granules, os::page_bytes());
+  void* memory = os::calls.map(0, entry_bytes + flag_bytes, os::Access::kNone);
+  if (memory == nullptr) return false;
+  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + flag_bytes, "brimful granule table");
+  entries_ = static_cast<Header**>(memory);
+  flags_ = static_cast<std::uint8_t*>(memory) + entry_bytes;
+  span_ = granules;
+  return true;
 }
 
 bool GranuleTable::cover(GranuleId end) {

@@ -24,7 +24,7 @@ class GranuleTable {
   // The most granules a table can have: 1 TiB of windows.
   static constexpr std::uint64_t kMaxGranules = std::uint64_t{1} << 24;
 
-  // Reserves address space for up to `granules` entries, fewer when the system refuses. false: not even the least.
+  // Reserves address space for `granules` entries. false: the system refuses.
   bool reserve(std::uint64_t granules);
 
   // Makes [0, end) usable. false when the system has no memory, or end is beyond the span; nothing changes then.

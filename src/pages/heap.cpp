@@ -20,7 +20,7 @@ constinit std::atomic<std::uint64_t> next_tick_ms{0};
 
 // Metadata in a window: a granule at the front of a free run, which needs no header to be cut off.
 std::uintptr_t granule_for_metadata() {
-  const std::uintptr_t granule = heap.pages.allocate(GranuleCount(1), kGranuleBytes);
+  const std::uintptr_t granule = heap.pages.allocate_for_metadata();
   if (granule != 0) heap.pages.clear(granule, kGranuleBytes);
   return granule;
 }

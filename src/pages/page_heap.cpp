@@ -3,8 +3,8 @@
 // Runs of granules: allocation, joining, commit and purge (pages/page_heap.h).
 //
 // A run's header is allocated before anything changes, so that a failing metadata arena fails the call and loses
-// nothing. free() can't fail: it reuses a neighbour's header, and where there is none and the arena is empty as well,
-// the granules are kept as a run that is found again by the next free beside it (leaked at worst, never corrupted).
+// nothing. free() can't fail: it reuses a neighbour's header, and where there is none and the arena is empty as well, the
+// memory goes back to the system and only the addresses are lost.
 #include "pages/page_heap.h"
 
 #include <string.h>
@@ -87,14 +87,21 @@ Run* PageHeap::find(GranuleCount count, std::size_t alignment) {
   return free_.lower_bound([padded](const Run& r) { return r.granules >= padded; });
 }
 
+// A header for the rest behind a piece that is cut from the middle of a run. It is taken before any run is chosen, because
+// the arena may itself take memory from a run (allocate_for_metadata), and then a pointer to one means something else.
+void PageHeap::prepare_header() {
+  if (spare_header_ == nullptr) spare_header_ = static_cast<Run*>(arena_.allocate(sizeof(Run)));
+}
+
 // Cuts [start, start + count) out of `run`; what is left in front and behind stays free.
 bool PageHeap::carve(Run* run, std::uint64_t start, GranuleCount count) {
   const std::uint64_t run_end = run->start + run->granules.bytes();
   const std::uint64_t end = start + count.bytes();
   Run* tail = nullptr;
   if (start != run->start && end != run_end) {
-    tail = static_cast<Run*>(arena_.allocate(sizeof(Run)));
+    tail = spare_header_;
     if (tail == nullptr) return false;
+    spare_header_ = nullptr;
   }
   detach(run);
   if (tail != nullptr) {
@@ -149,6 +156,7 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, GranuleCount spar
 }
 
 std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
+  prepare_header();
   Run* run = find(count, alignment);
   if (run == nullptr) {
     const auto padded = GranuleCount::covering(count.bytes() + (alignment > kGranuleBytes ? alignment : 0));
@@ -156,6 +164,16 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
     run = find(count, alignment);
     if (run == nullptr) return 0;
   }
+  return take(run, count, alignment);
+}
+
+// The front of a run is cut off without a new header.
+std::uint64_t PageHeap::allocate_for_metadata() {
+  Run* run = find(GranuleCount(1), kGranuleBytes);
+  return run != nullptr ? take(run, GranuleCount(1), kGranuleBytes) : 0;
+}
+
+std::uint64_t PageHeap::take(Run* run, GranuleCount count, std::size_t alignment) {
   const std::uint64_t start = round_up(run->start, alignment > kGranuleBytes ? alignment : kGranuleBytes);
   const std::uint64_t behind = run->start + run->granules.bytes() - start - count.bytes();
   std::size_t step = stats_.committed_bytes / 8;
@@ -199,6 +217,7 @@ void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_m
 }
 
 bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
+  prepare_header();
   Header* after = table_.look_up(end);
   if (after->kind != Kind::kFree || after->start != end) return false;
   auto* run = static_cast<Run*>(after);

@@ -46,6 +46,9 @@ class PageHeap {
   // O(log runs), system calls when it commits or needs a further window.
   std::uint64_t allocate(GranuleCount count, std::size_t alignment);
 
+  // One granule of memory that is in a window already, or 0. Needs no metadata, so the arena may call it.
+  std::uint64_t allocate_for_metadata();
+
   // Takes the granules from `start` back; they may hold anything. O(log runs + count).
   void free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms);
 
@@ -80,11 +83,14 @@ class PageHeap {
 
   void remember_window(std::uint64_t start, std::size_t bytes);
   bool add_window(GranuleCount least);
+  std::uint64_t map_window(std::size_t bytes);
   bool place_window(std::size_t bytes);
+  std::uint64_t take(Run* run, GranuleCount count, std::size_t alignment);
   Run* find(GranuleCount count, std::size_t alignment);
   bool make_free(std::uint64_t start, GranuleCount count, bool dirty, std::uint64_t stamp_ms);
   void attach(Run* run);
   void detach(Run* run);
+  void prepare_header();
   bool carve(Run* run, std::uint64_t start, GranuleCount count);
   void hand_out(std::uint64_t start, GranuleCount count);
   bool commit(std::uint64_t start, GranuleCount count, GranuleCount spare);
@@ -95,6 +101,7 @@ class PageHeap {
   meta::Arena& arena_;
   Treap<Run, BySize> free_;
   List<Run> dirty_;
+  Run* spare_header_ = nullptr;
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
   Window windows_[kMaxWindows] = {};

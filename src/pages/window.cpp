@@ -59,45 +59,45 @@ void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
   stats_.reserved_bytes += bytes;
 }
 
-bool PageHeap::place_window(std::size_t bytes) {
-  if (window_count_ == kMaxWindows) return false;
-  if (window_count_ != 0) {
-    const std::uint64_t start = map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
-    if (start == 0) return false;
-    os::calls.name(start, bytes, "brimful heap");
-    // The first granule stays unused, so that runs of two windows never touch.
-    const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - 1);
-    if (!table_.cover(GranuleId(next_image_ + 1)) || !make_free(start + kGranuleBytes, count, false, 0)) {
-      os::calls.unmap(start, bytes);
-      return false;
-    }
-    remember_window(start, bytes);
-    return true;
-  }
-  // The first window also settles the span: as large as the address space has a place for.
+// Where a window of `bytes` goes, mapped; 0 when there is no such place. The very first window also settles the table's
+// span: as large as the address space has a place for.
+std::uint64_t PageHeap::map_window(std::size_t bytes) {
+  if (table_.span() != 0) return map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
   const std::size_t limit = os::address_space_left();
   std::uint64_t span = meta::GranuleTable::kMaxGranules;
   while (limit != SIZE_MAX && span > 4096 && (span << kGranuleShift) > 4 * limit) span /= 2;
   for (; (span << kGranuleShift) >= bytes && span >= 1024; span /= 4) {
     const std::uint64_t start = map_congruent(bytes, 0, span << kGranuleShift);
     if (start == 0) continue;
-    if (!table_.reserve(span) || table_.span() != span) {
-      os::calls.unmap(start, bytes);
-      return false;
-    }
-    os::calls.name(start, bytes, "brimful heap");
-    const bool roomy = bytes >= (std::size_t{1} << 30);
-    const auto skipped = static_cast<std::uint32_t>(1 + (roomy ? os::process_random() % 255 : 0));
-    const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - skipped);
-    if (!table_.cover(GranuleId(skipped)) || !make_free(start + GranuleCount(skipped).bytes(), count, false, 0)) {
-      return false;
-    }
-    remember_window(start, bytes);
+    if (table_.reserve(span)) return start;
+    os::calls.unmap(start, bytes);
+    return 0;
+  }
+  return 0;
+}
+
+bool PageHeap::place_window(std::size_t bytes) {
+  if (window_count_ == kMaxWindows) return false;
+  const std::uint64_t start = map_window(bytes);
+  if (start == 0) return false;
+  const bool first = window_count_ == 0;
+  // A window's first granule stays unused, so that runs of two windows never touch; a large first window begins at a
+  // random one.
+  const bool roomy = first && bytes >= (std::size_t{1} << 30);
+  const auto skipped = static_cast<std::uint32_t>(1 + (roomy ? os::process_random() % 255 : 0));
+  const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - skipped);
+  if (!table_.cover(GranuleId(next_image_ + skipped + 1)) ||
+      !make_free(start + GranuleCount(skipped).bytes(), count, false, 0)) {
+    os::calls.unmap(start, bytes);
+    return false;
+  }
+  os::calls.name(start, bytes, "brimful heap");
+  if (first) {
     most_bytes_ = bytes / 8;
     strict_overcommit_ = os::is_overcommit_strict();
-    return true;
   }
-  return false;
+  remember_window(start, bytes);
+  return true;
 }
 
 bool PageHeap::add_window(GranuleCount least) {
