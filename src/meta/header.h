@@ -9,7 +9,8 @@
 //                                                      offered[groups]  1 = malloc may take  written by its malloc
 //                                                      remote count, masks[groups]           written by others' frees
 //
-// An object is free if any of the three bits says so, and at most one does. malloc takes from the offered word of the
+// An object is free if any of the three bits says so (only an offer that was aborted leaves two of them set, until it is
+// done again), or while its free waits in a pending entry of another context. malloc takes from the offered word of the
 // current group and free sets bits in the group's other word, so that neither waits for the other's store: on this one
 // chain through memory a pair took 12 cycles (docs/design/0003). free() reads both words, so a double free is seen
 // whichever holds the first one. When the offered word is used up, what was freed meanwhile is offered.

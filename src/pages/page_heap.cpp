@@ -200,7 +200,8 @@ void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
   if (stats_.dirty_bytes == 0 || config::options.purge_delay_ms < 0) {
     peak_bytes_ = resident;
   } else if (resident - peak_bytes_ >= kPeakStep) {
-    peak_bytes_ = resident - purge(UINT64_MAX, resident - peak_bytes_, os::calls.now_ms());
+    const std::size_t purged = purge(UINT64_MAX, resident - peak_bytes_, os::calls.now_ms());
+    if (resident - purged > peak_bytes_) peak_bytes_ = resident - purged;
   }
 }
 
@@ -252,16 +253,23 @@ bool PageHeap::purge_range(std::uint64_t start, std::size_t bytes) {
   return true;
 }
 
-// Gives the dirty granules of a free run back, one system call per dirty stretch.
-std::size_t PageHeap::purge_run(Run* run) {
+// Gives dirty granules of a free run back, at most about `budget` bytes, one system call per dirty stretch.
+std::size_t PageHeap::purge_run(Run* run, std::size_t budget) {
   std::size_t purged = 0;
   bool all = true;
   std::uint64_t end = run->start + run->granules.bytes();
   const std::uint64_t covered = table_.covered() - table_.id_of(run->start).raw();
   if (covered < run->granules.raw()) end = run->start + (covered << kGranuleShift);  // beyond: never used
   for (std::uint64_t at = run->start; at < end;) {
+    if (purged >= budget) {
+      all = false;
+      break;
+    }
     std::uint64_t stop = at;
-    while (stop < end && (table_.flags(table_.id_of(stop)) & meta::GranuleTable::kDirty) != 0) stop += kGranuleBytes;
+    while (stop < end && stop - at + purged < budget &&
+           (table_.flags(table_.id_of(stop)) & meta::GranuleTable::kDirty) != 0) {
+      stop += kGranuleBytes;
+    }
     if (stop != at) {
       if (purge_range(at, stop - at)) {
         purged += stop - at;
@@ -289,9 +297,9 @@ std::size_t PageHeap::purge(std::uint64_t cutoff_ms, std::size_t budget, std::ui
       kept.push_back(run);
       continue;
     }
-    purged += purge_run(run);
-    if (run->dirty) {  // locked in memory (mlock): try again after another delay
-      run->stamp_ms = now_ms;
+    purged += purge_run(run, budget - purged);
+    if (run->dirty) {
+      if (purged < budget) run->stamp_ms = now_ms;  // locked in memory (mlock): try again after another delay
       kept.push_back(run);
     }
   }

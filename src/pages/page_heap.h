@@ -94,7 +94,7 @@ class PageHeap {
   bool carve(Run* run, std::uint64_t start, GranuleCount count);
   void hand_out(std::uint64_t start, GranuleCount count);
   bool commit(std::uint64_t start, GranuleCount count, GranuleCount spare);
-  std::size_t purge_run(Run* run);
+  std::size_t purge_run(Run* run, std::size_t budget);
   bool purge_range(std::uint64_t start, std::size_t bytes);
 
   meta::GranuleTable& table_;
@@ -109,7 +109,6 @@ class PageHeap {
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   bool strict_overcommit_ = false;
-  bool reserve_used_up_ = false;
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

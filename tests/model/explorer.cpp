@@ -51,7 +51,7 @@ class Run {
       for (uint8_t context = 0; context < 64; ++context) {
         if ((thread.allowed >> context & 1) == 0) continue;
         const Thread* holder = holder_of(context);
-        if (holder != nullptr && world_->preemptions_left == 0) continue;
+        if (holder != nullptr && is_enabled(*holder) && world_->preemptions_left == 0) continue;
         found.push_back({Choice::What::kRun, index, context});
       }
     }
@@ -81,8 +81,8 @@ class Run {
       case Choice::What::kRun: {
         Thread* holder = holder_of(choice.context);
         if (holder != nullptr) {
+          if (is_enabled(*holder)) --world_->preemptions_left;  // one that waits leaves its CPU by itself
           preempt(*holder);
-          --world_->preemptions_left;
         }
         thread.context = choice.context;
         thread.running = true;
@@ -208,6 +208,7 @@ class Run {
     thread.history = mix(mix(thread.history, thread.result), thread.context << 1 | static_cast<unsigned>(skipped));
     if (text != nullptr) *text += skipped ? "its section is aborted" : describe(operation, thread.result);
     thread.leaf.resume();
+    if (tasks_[thread.index].is_done()) flush_all(thread);  // whoever runs here next comes after a switch
   }
 
   std::string describe(const Operation& operation, uint64_t result) const {
