@@ -40,7 +40,7 @@ class FakeOs {
 
   // The n-th call of the kind from now on (the first is 1) fails, and `times` - 1 after it.
   void fail(Call kind, std::size_t n, std::size_t times = 1);
-  // The same for calls of any kind, counted together.
+  // The same for calls of any kind but unmap, counted together: a system that refuses memory still takes it back.
   void fail_any(std::size_t n, std::size_t times = 1);
   // Nothing fails any more. Returns how many calls were failed since the last fail…().
   std::size_t succeed();

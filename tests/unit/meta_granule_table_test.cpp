@@ -84,17 +84,15 @@ TEST_F(GranuleTableTest, ChangesNothingWhenCommitFails) {
   EXPECT_EQ(table_.covered(), 1U << 16);
 }
 
-TEST_F(GranuleTableTest, ReservesLessWhereTheSystemRefuses) {
-  os_.fail(Call::kReserve, 1, 3);
-  ASSERT_TRUE(table_.reserve(GranuleTable::kMaxGranules));
-  EXPECT_EQ(table_.span(), GranuleTable::kMaxGranules / 8);
-}
-
-TEST_F(GranuleTableTest, ReportsThatNotEvenTheLeastCouldBeReserved) {
-  os_.fail(Call::kReserve, 1, FakeOs::kAlways);
-  EXPECT_FALSE(table_.reserve(GranuleTable::kMaxGranules));
+TEST_F(GranuleTableTest, ReservesAllThatIsAskedForOrNothing) {
+  os_.fail(Call::kReserve, 1);
+  EXPECT_FALSE(table_.reserve(4096));
   EXPECT_EQ(table_.span(), 0U);
   EXPECT_EQ(os_.mapped_bytes(), 0U);
+  EXPECT_TRUE(table_.reserve(1024));
+  EXPECT_EQ(table_.span(), 1024U);
+  EXPECT_TRUE(table_.cover(GranuleId(1024)));
+  EXPECT_FALSE(table_.cover(GranuleId(1025)));
 }
 
 }  // namespace
