@@ -93,7 +93,7 @@ class Run {
         step(thread, describe ? &text : nullptr);
         break;
     }
-    world_->check_always();
+    if (!world_->stopped) world_->check_always();
     if (describe) text += '\n';
     return text;
   }
@@ -122,6 +122,7 @@ class Run {
 
   bool is_next_private(const Thread& thread) const {
     const Operation& operation = *thread.operation;
+    if (operation.kind == Kind::kBegin) return world_->is_undisturbed(thread);
     if (operation.kind != Kind::kLoad && operation.kind != Kind::kStore) return false;
     return world_->is_private(operation.cell, thread);
   }
@@ -172,6 +173,10 @@ class Run {
         return 0;
       case Kind::kAwait:
         return operation.code();
+      case Kind::kBegin:
+        thread.in_section = true;
+        thread.aborted = false;
+        return thread.context;
       default:
         break;
     }
@@ -231,6 +236,8 @@ class Run {
                std::to_string(operation.expected) + " to " + value + ", which was " + found;
       case Kind::kLock:
         return "locks " + name;
+      case Kind::kBegin:
+        return "begins a section in context " + found;
       case Kind::kFence:
         return "fence";
       case Kind::kBarrier:
@@ -303,7 +310,7 @@ Result explore(const std::function<World*()>& make, uint64_t max_states) {
       result.trace = trace();
       break;
     }
-    if (!seen.insert(run->hash()).second) {
+    if (run->world().stopped || !seen.insert(run->hash()).second) {
       stale = true;
       continue;
     }

@@ -44,7 +44,20 @@ inline constexpr size_t kMaxThreads = 4;
 
 using Cell = unsigned;
 
-enum class Kind { kLoad, kStore, kOr, kAdd, kExchange, kCompareExchange, kFence, kLock, kBarrier, kAtomic, kAwait };
+enum class Kind {
+  kLoad,
+  kStore,
+  kOr,
+  kAdd,
+  kExchange,
+  kCompareExchange,
+  kFence,
+  kLock,
+  kBarrier,
+  kAtomic,
+  kAwait,
+  kBegin
+};
 
 struct Operation {
   Kind kind;
@@ -112,10 +125,9 @@ struct Thread {
     return value;
   }
 
-  void begin_section() {
-    in_section = true;
-    aborted = false;
-  }
+  // Begins a restartable section: a step of its own, because a thread that is preempted or meets a barrier right before
+  // it is not aborted.
+  Access begin_section() { return {*this, {Kind::kBegin}}; }
   // Returns whether the section was aborted before this point.
   bool end_section() {
     in_section = false;
@@ -135,6 +147,8 @@ class World {
   virtual Task<void> run(Thread& thread) = 0;
   // Whether nobody but this thread ever looks at the cell. Its accesses are not worth trying in different orders.
   virtual bool is_private(Cell, const Thread&) const { return false; }
+  // Whether nothing can abort this thread's sections.
+  virtual bool is_undisturbed(const Thread&) const { return false; }
   // Checked after every step; describe the fault with fail().
   virtual void check_always() {}
   // Checked when all threads have ended.
@@ -151,6 +165,7 @@ class World {
   std::array<uint64_t, kGhosts> ghosts = {};  // whatever else the scenario remembers; part of the state
   std::vector<Thread> threads;
   unsigned preemptions_left = 0;
+  bool stopped = false;  // the process has ended, as it should: nothing more is checked
   std::string fault;
 };
 

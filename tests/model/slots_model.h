@@ -8,11 +8,11 @@
 // here, touched without a step, because nobody else can look at it; what several threads touch without a lock
 // is a cell, also the current slab, which malloc's own advance reads.
 //
-// Invariant, after every step: each object of each slab is in exactly ONE place: live, free by the owner's
-// words, in the remote mask, in a context's pending mask, or in the hands of a thread that is about to put it
-// into one of these. No double free is ever reported (no program here frees twice). At the end: no lock is
-// held, and each slab can be found again: by its context, in the central index, as the shared slab, or
-// detached without a free object.
+// Invariant, after every step: each object of each slab is in exactly ONE place: live, free by the owner's words, in the
+// remote mask, in a context's pending mask, or in the hands of a thread that is about to put it into one of these. A
+// double free is reported to a program that frees twice in sequence, and to no other. At the end: no lock is held, and
+// each slab can be found again: by its context, in the central index, as the shared slab, or detached without a free
+// object.
 //
 // Left out on purpose: countdowns and ticks (they only time a look; here every free that makes the group all
 // free looks), batches (an offer takes the whole word), the hardened tier, and what is behind the heap lock.
@@ -63,8 +63,9 @@ enum class Mutation {
 
 // What a thread does, in order. Objects are named by the variable they are kept in.
 struct Action {
-  enum class What { kAllocate, kFree, kFlush, kClose, kReleaseEmpty } what;
+  enum class What { kAllocate, kFree, kFlush, kClose, kReleaseEmpty, kTell, kFreeAgain } what;
   unsigned argument = 0;  // variable, or the context to close
+  uint64_t object = 0;    // kTell: puts it into the variable, for another thread that frees it again
 };
 
 struct Program {
@@ -79,6 +80,7 @@ struct SlabSetup {
   uint64_t free = 0;     // bits of the word
   uint64_t offered = 0;  // bits of the offered word; a current slab with some is also in the slot
   uint64_t last_owner = kNobody;
+  uint64_t told = 0;  // bits of the remote mask
 };
 
 struct Scenario {
@@ -88,6 +90,7 @@ struct Scenario {
   std::vector<uint64_t> variables;
   std::vector<Program> programs;
   unsigned preemptions = 0;
+  bool too_large = false;  // to try every order; kept for the mutation that is found in it
 };
 
 class SlotsWorld : public World {
@@ -96,6 +99,7 @@ class SlotsWorld : public World {
 
   Task<void> run(Thread& thread) override;
   bool is_private(Cell cell, const Thread& thread) const override;
+  bool is_undisturbed(const Thread& thread) const override;
   void check_always() override;
   void check_end() override;
   std::string name_of(Cell cell) const override;
@@ -128,6 +132,7 @@ class SlotsWorld : public World {
   uint64_t& live() { return ghosts[3 * kSlabs + 2]; }                // a bit per object
   uint64_t& held(unsigned thread) { return ghosts[16 + thread]; }    // likewise: in the thread's hands
   uint64_t& variable(unsigned index) { return ghosts[24 + index]; }  // object + 1, or 0
+  uint64_t& second_free() { return ghosts[40]; }  // object + 1 that is being freed for the second time
   static uint64_t objects(uint64_t slab, uint64_t bits) { return bits << slab * kObjects; }
 
   [[nodiscard]] bool is(Mutation mutation) const { return mutation_ == mutation; }
@@ -152,6 +157,8 @@ class SlotsWorld : public World {
   Task<Outcome> seq_pending_add(Thread& t, uint64_t context, uint64_t slab, uint64_t bit, uint64_t* now);
   Task<Outcome> seq_pending_take(Thread& t, uint64_t context, uint64_t wanted, uint64_t* taken);
   Task<Outcome> seq_pending_claim(Thread& t, uint64_t context, uint64_t slab);
+
+  void report(uint64_t slab, const char* where);
 
   // src/slots. One co_await to a statement: gcc 12 gets those wrong that stand in && or ?:.
   Task<bool> try_lock(Thread& t, Cell lock);

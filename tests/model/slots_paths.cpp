@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: MIT
+//
+// The model's slow paths: refill.cpp, free.cpp, central.cpp and reclaim.cpp of src/slots, function by
+// function; see slots_model.h.
+#include <bit>
+
+#include "slots_model.h"
+
+namespace brimful::model {
+namespace {
+
+constexpr int kAttempts = 2;  // 8 in the source: once to go wrong, once to go right
+
+uint64_t owner_id(uint64_t owner) { return owner < kDetached ? owner & ~kHasRemote : owner; }
+bool is_context(uint64_t owner) { return owner < kContexts; }
+int64_t count_of(uint64_t bits) { return std::popcount(bits); }
+
+}  // namespace
+
+Task<bool> SlotsWorld::try_lock(Thread& t, Cell lock) {
+  const uint64_t before = co_await t.compare_exchange(lock, 0, 1);
+  co_return before == 0;
+}
+
+// --- slab.h, slab.cpp
+
+Task<uint64_t> SlotsWorld::owner_bits(Thread& t, uint64_t slab) {
+  const uint64_t bits = co_await t.load(word(slab));
+  const uint64_t more = co_await t.load(offered(slab));
+  co_return bits | more;
+}
+
+Task<uint64_t> SlotsWorld::free_bits(Thread& t, uint64_t slab) {
+  const uint64_t bits = co_await owner_bits(t, slab);
+  const uint64_t told = co_await t.load(remote(slab));
+  co_return bits | told;
+}
+
+Task<uint64_t> SlotsWorld::make_slab(Thread& t, uint64_t id) {
+  const auto make = [this, id]() -> uint64_t {
+    for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+      if (cells[owner(slab)] != kReleased || settled(owner(slab)) != kReleased) continue;
+      cells[owner(slab)] = cells[last_owner(slab)] = id;
+      cells[word(slab)] = kAll;
+      cells[offered(slab)] = cells[remote(slab)] = cells[remote_count(slab)] = 0;
+      put(slab, Listed::kNowhere, id);
+      return slab + 1;
+    }
+    return 0;
+  };
+  const uint64_t made = co_await t.atomically("makes a slab", make);
+  co_return made;
+}
+
+Task<void> SlotsWorld::release_slab(Thread& t, uint64_t slab) {
+  const auto release = [this, slab]() -> uint64_t {
+    const std::string name = "slab " + std::to_string(slab);
+    if (cells[owner(slab)] == kReleased && listed(slab) == kNobody) fail(name + " is released twice");
+    if (free_now(slab) != kAll) fail(name + " is released with an object that is not free");
+    for (uint64_t context = 0; context < kContexts; ++context) {
+      if (settled(slot(context)) == slab + 1) fail(name + " is released while a slot leads to it");
+    }
+    if (listed(slab) != static_cast<uint64_t>(Listed::kNowhere)) fail(name + " is released while it is in a list");
+    cells[owner(slab)] = kReleased;
+    listed(slab) = kNobody;
+    return slab;
+  };
+  co_await t.atomically("releases a slab", release);
+}
+
+Task<void> SlotsWorld::mark_remote(Thread& t, uint64_t slab) {
+  uint64_t found = co_await t.load(owner(slab));
+  while (found < kHasRemote) {
+    const uint64_t before = co_await t.compare_exchange(owner(slab), found, found | kHasRemote);
+    if (before == found) co_return;
+    found = before;
+  }
+}
+
+Task<uint64_t> SlotsWorld::collect_remote(Thread& t, uint64_t slab) {
+  const uint64_t any = co_await t.load(remote(slab));
+  if (any == 0) co_return 0;
+  const uint64_t bits = co_await t.exchange(remote(slab), 0);
+  held(t.index) |= objects(slab, bits);
+  co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(-count_of(bits)));
+  co_return bits;
+}
+
+Task<void> SlotsWorld::return_remote(Thread& t, uint64_t slab, uint64_t bits) {
+  co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(count_of(bits)));
+  co_await t.fetch_or(remote(slab), bits);
+  held(t.index) &= ~objects(slab, bits);
+}
+
+// --- refill.cpp
+
+Task<bool> SlotsWorld::collect_all(Thread& t, uint64_t slab, uint64_t context) {
+  const uint64_t found = co_await t.load(owner(slab));
+  if ((found & kHasRemote) == 0) co_return true;
+  const bool late = is(Mutation::kUnmarkAfterCollecting);
+  Outcome outcome = Outcome::kDone;
+  if (!late) outcome = co_await seq_store_owner(t, context, slab, context);
+  if (outcome != Outcome::kDone) co_return false;
+  co_await t.fence();
+  const uint64_t bits = co_await collect_remote(t, slab);
+  if (bits != 0) outcome = co_await seq_or(t, context, slab, bits);
+  if (outcome != Outcome::kDone) {
+    if (!is(Mutation::kDropCollectedBits)) {
+      co_await return_remote(t, slab, bits);
+    } else {
+      held(t.index) &= ~objects(slab, bits);
+    }
+    co_await mark_remote(t, slab);
+    co_return false;
+  }
+  if (late) outcome = co_await seq_store_owner(t, context, slab, context);
+  co_return outcome == Outcome::kDone;
+}
+
+Task<Refill> SlotsWorld::install_next_group(Thread& t, uint64_t context) {
+  const uint64_t now = co_await t.load(current(context));
+  const uint64_t slab = now - 1;
+  const bool collected = co_await collect_all(t, slab, context);
+  if (!collected) co_return Refill::kMoved;
+  const uint64_t bits = co_await owner_bits(t, slab);
+  if (bits == 0) co_return Refill::kNoMemory;
+  const Outcome installed = co_await seq_install(t, context, slab);
+  co_return installed == Outcome::kDone ? Refill::kDone : Refill::kMoved;
+}
+
+Task<Refill> SlotsWorld::detach_full(Thread& t, uint64_t context) {
+  const uint64_t now = co_await t.load(current(context));
+  const uint64_t slab = now - 1;
+  Outcome outcome = Outcome::kDone;
+  if (!is(Mutation::kDetachFilledSlot)) outcome = co_await seq_empty(t, context);
+  if (outcome != Outcome::kDone) co_return Refill::kMoved;
+  co_await t.store(last_owner(slab), context);
+  put(slab, Listed::kNowhere);
+  outcome = co_await seq_store_owner(t, context, slab, kDetached);
+  if (outcome != Outcome::kDone) {
+    put(slab, Listed::kCurrent, context);
+    co_return Refill::kMoved;
+  }
+  co_await t.store(current(context), 0);
+  if (is(Mutation::kNoRecheckAfterDetach)) co_return Refill::kNoMemory;
+  if (!is(Mutation::kNoFenceAfterDetach)) co_await t.fence();
+  const uint64_t bits = co_await free_bits(t, slab);
+  if (bits == 0) co_return Refill::kNoMemory;
+  const uint64_t before = co_await t.compare_exchange(owner(slab), kDetached, context | kHasRemote);
+  if (before == kDetached) put(slab, Listed::kQueue, context);
+  co_return Refill::kNoMemory;
+}
+
+Task<Refill> SlotsWorld::refill(Thread& t, uint64_t context) {
+  co_await drain_inbox(t, context);
+  // Three slabs of which any may be current, queued or central: more rounds would only repeat.
+  for (unsigned round = 0; round < kSlabs + 1; ++round) {
+    const uint64_t now = co_await t.load(current(context));
+    if (now != 0) {
+      const Refill installed = co_await install_next_group(t, context);
+      if (installed != Refill::kNoMemory) co_return installed;
+      const Refill let_go = co_await detach_full(t, context);
+      if (let_go == Refill::kMoved) co_return Refill::kMoved;
+    }
+    uint64_t slab = first_of(t, Listed::kQueue, context);
+    if (slab != 0) put(slab - 1, Listed::kNowhere, context);
+    if (slab == 0) slab = co_await central_take(t, context);
+    if (slab == 0) slab = co_await make_slab(t, context);
+    if (slab == 0) co_return Refill::kNoMemory;
+    put(slab - 1, Listed::kCurrent, context);
+    co_await t.store(current(context), slab);
+  }
+  co_return Refill::kNoMemory;
+}
+
+Task<uint64_t> SlotsWorld::allocate(Thread& t) {
+  uint64_t object = co_await seq_take(t);
+  bool advanced = false;
+  if (object == 0) advanced = co_await seq_advance(t);
+  if (advanced) object = co_await seq_take(t);
+  for (int attempt = 0; attempt < kAttempts && object == 0; ++attempt) {
+    const uint64_t context = t.context;
+    const bool locked = co_await try_lock(t, context_lock(context));
+    if (!locked) break;
+    const Refill result = co_await refill(t, context);
+    co_await t.exchange(context_lock(context), 0);
+    if (result == Refill::kNoMemory) break;
+    object = co_await seq_take(t);
+  }
+  if (object == 0) object = co_await allocate_shared(t);
+  co_return object;
+}
+
+Task<void> SlotsWorld::drain_inbox(Thread& t, uint64_t context) {
+  const uint64_t any = co_await t.load(inbox(context));
+  if (any == 0) co_return;
+  const uint64_t slabs = co_await t.exchange(inbox(context), 0);
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if ((slabs >> slab & 1) != 0) put(slab, Listed::kQueue, context);
+  }
+}
+
+Task<void> SlotsWorld::release_empty_current(Thread& t) {
+  const uint64_t context = t.context;
+  const bool locked = co_await try_lock(t, context_lock(context));
+  if (!locked) co_return;
+  const uint64_t slab = co_await t.load(current(context));
+  uint64_t bits = 0;
+  if (slab != 0) bits = co_await free_bits(t, slab - 1);
+  Outcome emptied = Outcome::kRefused;
+  if (bits == kAll) emptied = co_await seq_empty(t, context);
+  if (emptied == Outcome::kDone) bits = co_await free_bits(t, slab - 1);
+  if (emptied == Outcome::kDone && bits == kAll) {
+    co_await t.store(current(context), 0);
+    put(slab - 1, Listed::kNowhere);
+    co_await release_slab(t, slab - 1);
+  }
+  co_await t.exchange(context_lock(context), 0);
+}
+
+// --- central.cpp
+
+Task<uint64_t> SlotsWorld::central_take(Thread& t, uint64_t context) {
+  co_await t.lock(kCentralLock);
+  const uint64_t slab = first_of(t, Listed::kCentral, kNobody);
+  if (slab != 0) {
+    put(slab - 1, Listed::kNowhere, context);
+    co_await t.store(owner(slab - 1), context | kHasRemote);
+  }
+  co_await t.exchange(kCentralLock, 0);
+  co_return slab;
+}
+
+Task<void> SlotsWorld::central_add(Thread& t, uint64_t slab) {
+  co_await t.lock(kCentralLock);
+  co_await t.store(owner(slab), kCentral);
+  put(slab, Listed::kCentral);
+  co_await t.exchange(kCentralLock, 0);
+}
+
+Task<bool> SlotsWorld::central_tell(Thread& t, uint64_t slab, uint64_t bits, uint64_t* before) {
+  co_await t.lock(kCentralLock);
+  const uint64_t found = co_await t.load(owner(slab));
+  if (found != kCentral || listed_now(t, slab) != Listed::kCentral) {
+    co_await t.exchange(kCentralLock, 0);
+    co_return false;
+  }
+  *before = co_await t.fetch_or(remote(slab), bits);
+  held(t.index) &= ~objects(slab, bits);
+  const uint64_t all = co_await free_bits(t, slab);
+  const bool release = (*before & bits) == 0 && all == kAll;
+  if (release) put(slab, Listed::kNowhere);
+  co_await t.exchange(kCentralLock, 0);
+  if (release) co_await release_slab(t, slab);
+  co_return true;
+}
+
+Task<void> SlotsWorld::publish(Thread& t, uint64_t slab) {
+  uint64_t found = 0;
+  if (is(Mutation::kPublishByStore)) {
+    found = co_await t.load(owner(slab));
+  } else {
+    found = co_await t.compare_exchange(owner(slab), kDetached, kCentral);
+  }
+  if (found != kDetached) co_return;
+  co_await central_add(t, slab);
+}
+
+Task<uint64_t> SlotsWorld::allocate_shared(Thread& t) {
+  uint64_t object = 0;
+  co_await t.lock(kCentralLock);
+  for (unsigned round = 0; round < kSlabs + 1 && object == 0; ++round) {
+    if (const uint64_t slab = t.observe(shared()); slab != 0) {
+      const uint64_t bits = co_await owner_bits(t, slab - 1);
+      const uint64_t collected = co_await collect_remote(t, slab - 1);
+      const uint64_t all = bits | collected;
+      if (all != 0) {
+        const uint64_t rest = all & (all - 1);
+        const auto store = [this, slab, rest, all, &t]() -> uint64_t {
+          cells[word(slab - 1)] = rest;
+          cells[offered(slab - 1)] = 0;
+          held(t.index) &= ~objects(slab - 1, rest);
+          take_live(t, slab - 1, all ^ rest);
+          return all ^ rest;
+        };
+        co_await t.atomically("takes from the shared slab", store);
+        object = (slab - 1) * kObjects + static_cast<unsigned>(std::countr_zero(all)) + 1;
+        break;
+      }
+      co_await t.store(last_owner(slab - 1), kShared);
+      co_await t.exchange(owner(slab - 1), kDetached);
+      const uint64_t missed = co_await free_bits(t, slab - 1);
+      uint64_t found = 0;
+      if (missed != 0) found = co_await t.compare_exchange(owner(slab - 1), kDetached, kShared);
+      if (found == kDetached) continue;
+      shared() = 0;
+    }
+    uint64_t slab = first_of(t, Listed::kCentral, kNobody);
+    if (slab == 0) slab = co_await make_slab(t, kShared);
+    if (slab == 0) break;
+    put(slab - 1, Listed::kNowhere);
+    co_await t.store(owner(slab - 1), kShared);
+    shared() = slab;
+  }
+  co_await t.exchange(kCentralLock, 0);
+  co_return object;
+}
+
+// --- free.cpp
+
+// A double free is reported and ends the process. Only a program that frees twice may get here.
+void SlotsWorld::report(uint64_t slab, const char* where) {
+  if (second_free() != 0 && (second_free() - 1) / kObjects == slab) {
+    stopped = true;
+  } else {
+    fail(std::string("a double free is reported where there is none (") + where + ")");
+  }
+}
+
+Task<void> SlotsWorld::adopt(Thread& t, uint64_t slab, uint64_t context) {
+  uint64_t found = 0;
+  if (is(Mutation::kAdoptByStore)) {
+    found = co_await t.load(owner(slab));
+    if (found == kDetached) co_await t.store(owner(slab), context | kHasRemote);
+  } else {
+    found = co_await t.compare_exchange(owner(slab), kDetached, context | kHasRemote);
+  }
+  if (found != kDetached) co_return;
+  const bool locked = co_await try_lock(t, context_lock(context));
+  if (locked) {
+    put(slab, Listed::kQueue, context);
+    co_await t.exchange(context_lock(context), 0);
+    co_return;
+  }
+  put(slab, Listed::kInbox, context);
+  co_await t.fetch_or(inbox(context), uint64_t{1} << slab);
+}
+
+Task<bool> SlotsWorld::tell_under_lock(Thread& t, uint64_t slab, uint64_t id, uint64_t bits, uint64_t* before) {
+  bool told = false;
+  if (id == kCentral) {
+    told = co_await central_tell(t, slab, bits, before);
+    co_return told;
+  }
+  if (!is_context(id)) co_return false;
+  const bool locked = co_await try_lock(t, context_lock(id));
+  if (!locked) co_return false;
+  bool release = false;
+  const uint64_t found = co_await t.load(owner(slab));
+  if (owner_id(found) == id && listed_now(t, slab) == Listed::kQueue) {
+    *before = co_await t.fetch_or(remote(slab), bits);
+    held(t.index) &= ~objects(slab, bits);
+    told = true;
+    const uint64_t all = co_await free_bits(t, slab);
+    release = (*before & bits) == 0 && all == kAll;
+    if (release) put(slab, Listed::kNowhere);
+  }
+  co_await t.exchange(context_lock(id), 0);
+  if (release) co_await release_slab(t, slab);
+  co_return told;
+}
+
+Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
+  const uint64_t told = co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(count_of(bits)));
+  const bool worth_publishing = (told + static_cast<uint64_t>(count_of(bits))) * 4 >= kObjects;
+  uint64_t found = co_await t.load(owner(slab));
+  if (found == kDetached && worth_publishing) {
+    co_await publish(t, slab);
+    found = co_await t.load(owner(slab));
+  }
+  const uint64_t id = owner_id(found);
+  uint64_t before = 0;
+  const uint64_t free_before = co_await free_bits(t, slab);
+  bool done = false;
+  if ((free_before | bits) == kAll && !is(Mutation::kReleaseWithoutLock)) {
+    done = co_await tell_under_lock(t, slab, id, bits, &before);
+  }
+  if (done) {
+    co_await mark_remote(t, slab);
+    if ((before & bits) != 0) report(slab, "told under the lock");
+    co_return;
+  }
+  before = co_await t.fetch_or(remote(slab), bits);
+  held(t.index) &= ~objects(slab, bits);
+  if ((before & bits) != 0) report(slab, "told");
+  if (is(Mutation::kReleaseWithoutLock) && id == kCentral) {
+    const uint64_t all = co_await free_bits(t, slab);
+    if (all == kAll) {
+      put(slab, Listed::kNowhere);
+      co_await release_slab(t, slab);
+      co_return;
+    }
+  }
+  co_await mark_remote(t, slab);
+  if (is(Mutation::kNoRecheckAfterTelling) || !worth_publishing) co_return;
+  if (is(Mutation::kTrustOldOwner) && id == kDetached) co_return;
+  found = co_await t.load(owner(slab));
+  if (found == kDetached) co_await publish(t, slab);
+}
+
+Task<void> SlotsWorld::take_and_tell(Thread& t, uint64_t context, uint64_t wanted) {
+  uint64_t taken = 0;
+  const Outcome outcome = co_await seq_pending_take(t, context, wanted, &taken);
+  if (outcome == Outcome::kDone && taken != 0) co_await tell_owner(t, wanted - 1, taken);
+}
+
+Task<void> SlotsWorld::flush_pending(Thread& t, uint64_t context) {
+  const uint64_t found = co_await t.load(key(context));
+  const uint64_t any = co_await t.load(mask(context));
+  if (any != 0) co_await take_and_tell(t, context, found);
+}
+
+Task<void> SlotsWorld::free_remote(Thread& t, uint64_t slab, uint64_t bit) {
+  const uint64_t seen = co_await free_bits(t, slab);
+  if ((seen & bit) != 0) report(slab, "before telling");
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const uint64_t context = t.context;
+    uint64_t now = 0;
+    const Outcome added = co_await seq_pending_add(t, context, slab, bit, &now);
+    if (added == Outcome::kDone) {
+      if (now == kAll) co_await take_and_tell(t, context, slab + 1);
+      co_return;
+    }
+    if (added == Outcome::kAlreadySet) report(slab, "pending");
+    if (added != Outcome::kRefused) continue;
+    const uint64_t other = co_await t.load(key(context));
+    co_await take_and_tell(t, context, other);
+    co_await seq_pending_claim(t, context, slab);
+  }
+  co_await tell_owner(t, slab, bit);
+}
+
+Task<void> SlotsWorld::free(Thread& t, uint64_t slab, uint64_t bit) {
+  for (int attempt = 0; attempt <= kAttempts; ++attempt) {  // the first is the fast path's
+    const uint64_t id = t.context;
+    const uint64_t found = co_await t.load(owner(slab));
+    if (found == id) {
+      const Outcome outcome = co_await seq_free(t, slab, bit);
+      if (outcome == Outcome::kAlreadySet) report(slab, "own");
+      if (outcome == Outcome::kGroupFree) co_await on_countdown(t, slab);
+      if (outcome == Outcome::kDone || outcome == Outcome::kGroupFree) co_return;
+      continue;
+    }
+    if (found == (id | kHasRemote)) {
+      const uint64_t context = t.context;
+      const bool locked = co_await try_lock(t, context_lock(context));
+      if (!locked) break;
+      const uint64_t again = co_await t.load(owner(slab));
+      if (owner_id(again) == context) co_await collect_all(t, slab, context);
+      co_await t.exchange(context_lock(context), 0);
+      continue;
+    }
+    if (found != kDetached) break;
+    const uint64_t last = co_await t.load(last_owner(slab));
+    if (last != id) break;
+    const uint64_t context = t.context;
+    if (context == id) co_await adopt(t, slab, context);
+  }
+  co_await free_remote(t, slab, bit);
+}
+
+Task<void> SlotsWorld::on_countdown(Thread& t, uint64_t slab) {
+  const uint64_t context = t.context;
+  uint64_t found = co_await t.load(owner(slab));
+  if (owner_id(found) != context) co_return;
+  const bool locked = co_await try_lock(t, context_lock(context));
+  if (!locked) co_return;
+  bool release = false;
+  found = co_await t.load(owner(slab));
+  if (owner_id(found) == context) {
+    const Listed where = listed_now(t, slab);
+    if (where == Listed::kQueue) {
+      const uint64_t all = co_await free_bits(t, slab);
+      release = all == kAll;
+      if (release) put(slab, Listed::kNowhere);
+    } else if (where != Listed::kCurrent) {
+      co_await drain_inbox(t, context);
+    }
+  }
+  co_await t.exchange(context_lock(context), 0);
+  if (release) co_await release_slab(t, slab);
+}
+
+// --- reclaim.cpp
+
+Task<void> SlotsWorld::rehome(Thread& t, uint64_t slab) {
+  put(slab, Listed::kNowhere);
+  const uint64_t bits = co_await free_bits(t, slab);
+  if (bits == kAll) {
+    co_await release_slab(t, slab);
+  } else if (bits != 0) {
+    co_await central_add(t, slab);
+  } else {
+    co_await t.store(last_owner(slab), kMoving);
+    co_await t.exchange(owner(slab), kDetached);
+    const uint64_t missed = co_await free_bits(t, slab);
+    if (missed != 0) co_await publish(t, slab);
+  }
+}
+
+Task<void> SlotsWorld::close_context(Thread& t, uint64_t context) {
+  const bool locked = co_await try_lock(t, context_lock(context));
+  if (!locked) co_return;
+  co_await drain_inbox(t, context);
+  co_await t.store(active(context), kNobody);
+  co_await t.store(slot(context), 0);
+  uint64_t mine = co_await t.load(current(context));
+  mine = mine == 0 ? 0 : uint64_t{1} << (mine - 1);
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if (listed(slab) == static_cast<uint64_t>(Listed::kQueue) && listed_in(slab) == context)
+      mine |= uint64_t{1} << slab;
+  }
+  t.observe(mine);
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if ((mine >> slab & 1) != 0) co_await t.store(owner(slab), kMoving);
+  }
+  if (!is(Mutation::kCloseWithoutBarrier)) co_await t.barrier();
+  co_await t.store(slot(context), 0);
+  if (!is(Mutation::kCloseWithoutBarrier) && !is(Mutation::kCloseWithOneBarrier)) co_await t.barrier();
+  const uint64_t bits = co_await t.load(mask(context));
+  const uint64_t found = co_await t.load(key(context));
+  if (bits != 0) {
+    co_await t.store(mask(context), 0);
+    held(t.index) |= objects(found - 1, bits);
+    co_await tell_owner(t, found - 1, bits);
+  }
+  co_await t.store(current(context), 0);
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if ((mine >> slab & 1) != 0) co_await rehome(t, slab);
+  }
+  co_await t.store(active(context), context);
+  co_await t.exchange(context_lock(context), 0);
+}
+
+}  // namespace brimful::model

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+//
+// The model's heap, its invariant, and the restartable sequences (src/arch/x86_64/sequences.S); see
+// slots_model.h.
+#include <bit>
+
+#include "slots_model.h"
+
+namespace brimful::model {
+
+SlotsWorld::SlotsWorld(const Scenario& scenario, Mutation mutation)
+    : World(static_cast<unsigned>(scenario.programs.size())), scenario_(scenario), mutation_(mutation) {
+  preemptions_left = scenario.preemptions;
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    const SlabSetup setup = slab < scenario.slabs.size() ? scenario.slabs[slab] : SlabSetup();
+    cells[owner(slab)] = setup.owner;
+    cells[last_owner(slab)] = setup.last_owner;
+    cells[word(slab)] = setup.free;
+    cells[offered(slab)] = setup.offered;
+    cells[remote(slab)] = setup.told;
+    cells[remote_count(slab)] = static_cast<uint64_t>(std::popcount(setup.told));
+    if (setup.told != 0 && setup.owner < kHasRemote) cells[owner(slab)] |= kHasRemote;
+    put(slab, setup.listed, setup.owner);
+    if (setup.listed == Listed::kCurrent) {
+      cells[current(setup.owner)] = slab + 1;
+      cells[slot(setup.owner)] = slab + 1;
+    }
+  }
+  for (uint64_t context = 0; context < kContexts; ++context) cells[active(context)] = context;
+  for (unsigned i = 0; i < scenario.variables.size(); ++i) {
+    if (scenario.variables[i] == kNobody) continue;
+    variable(i) = scenario.variables[i] + 1;
+    live() |= uint64_t{1} << scenario.variables[i];
+  }
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    // Whatever is in no variable and not free is live for good.
+    if (cells[owner(slab)] != kReleased) live() |= objects(slab, kAll & ~free_now(slab));
+  }
+  for (uint64_t& resident : resident_) resident = kNobody;
+  for (uint64_t context = 0; context < kContexts; ++context) {
+    unsigned guests = 0;
+    bool closed = false;
+    for (const Thread& thread : threads) {
+      const Program& program = scenario.programs[thread.index];
+      if ((program.allowed >> context & 1) != 0) {
+        ++guests;
+        resident_[context] = thread.index;
+      }
+      for (const Action& action : program.actions) {
+        closed = closed || (action.what == Action::What::kClose && action.argument == context);
+      }
+    }
+    if (guests != 1 || closed || scenario.programs[resident_[context]].allowed != uint64_t{1} << context) {
+      resident_[context] = kNobody;
+    }
+  }
+  for (Thread& thread : threads) {
+    const Program& program = scenario.programs[thread.index];
+    thread.context = program.context;
+    thread.allowed = program.allowed;
+    thread.running = true;
+    for (unsigned other = 0; other < thread.index; ++other) {
+      if (threads[other].context == program.context) thread.running = false;
+    }
+  }
+}
+
+Task<void> SlotsWorld::run(Thread& t) {
+  for (const Action action : scenario_.programs[t.index].actions) {
+    switch (action.what) {
+      case Action::What::kAllocate: {
+        const uint64_t object = co_await allocate(t);
+        // Whoever sees the object handed over sees everything stored before.
+        co_await t.fence();
+        if (object != 0) variable(action.argument) = object;
+        break;
+      }
+      case Action::What::kFree: {
+        // Waits until somebody has put an object there: programs hand objects over.
+        const auto is_there = [this, action] { return variable(action.argument); };
+        const uint64_t found = co_await t.await("takes an object to free", is_there);
+        const uint64_t object = found - 1;
+        variable(action.argument) = 0;
+        live() &= ~(uint64_t{1} << object);
+        held(t.index) |= uint64_t{1} << object;
+        co_await free(t, object / kObjects, uint64_t{1} << object % kObjects);
+        break;
+      }
+      case Action::What::kFlush:
+        co_await flush_pending(t, t.context);
+        break;
+      case Action::What::kClose:
+        co_await close_context(t, action.argument);
+        break;
+      case Action::What::kTell:
+        co_await t.fence();
+        variable(action.argument) = action.object + 1;
+        break;
+      case Action::What::kFreeAgain: {
+        const auto is_there = [this, action] { return variable(action.argument); };
+        const uint64_t object = co_await t.await("frees again", is_there);
+        stopped = (live() >> (object - 1) & 1) != 0;  // handed out again meanwhile: this free would be right
+        if (stopped) break;
+        second_free() = object;
+        co_await free(t, (object - 1) / kObjects, uint64_t{1} << (object - 1) % kObjects);
+        if (!stopped) fail("the second free of an object is not reported");
+        break;
+      }
+      case Action::What::kReleaseEmpty:
+        co_await release_empty_current(t);
+        break;
+    }
+  }
+}
+
+// Of a context with one resident, others only reach the lock and the inbox.
+bool SlotsWorld::is_private(Cell cell, const Thread& thread) const {
+  for (uint64_t context = 0; context < kContexts; ++context) {
+    if (resident_[context] != thread.index) continue;
+    if (cell == slot(context) || cell == key(context) || cell == mask(context) || cell == active(context) ||
+        cell == current(context)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool SlotsWorld::is_undisturbed(const Thread& thread) const { return resident_[thread.context] == thread.index; }
+
+void SlotsWorld::check_always() {
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if (cells[owner(slab)] == kReleased && settled(owner(slab)) == kReleased) continue;
+    for (uint64_t bit = 1; bit <= kAll; bit <<= 1) {
+      const uint64_t object = objects(slab, bit);
+      unsigned places = (live() & object) != 0;
+      places += ((settled(word(slab)) | settled(offered(slab))) & bit) != 0;
+      places += (settled(remote(slab)) & bit) != 0;
+      for (uint64_t context = 0; context < kContexts; ++context) {
+        places += settled(key(context)) == slab + 1 && (settled(mask(context)) & bit) != 0;
+      }
+      for (const Thread& thread : threads) places += (held(thread.index) & object) != 0;
+      if (places != 1) {
+        fail("object " + std::to_string(std::countr_zero(object)) + (places == 0 ? " is lost" : " is in two places"));
+        return;
+      }
+    }
+  }
+}
+
+void SlotsWorld::check_end() {
+  uint64_t locks = cells[kCentralLock];
+  for (uint64_t context = 0; context < kContexts; ++context) locks |= cells[context_lock(context)];
+  if (locks != 0) fail("a lock is held at the end");
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    const uint64_t owned_by = cells[owner(slab)];
+    const auto where = static_cast<Listed>(listed(slab));
+    const std::string name = "slab " + std::to_string(slab);
+    if (owned_by == kReleased) continue;
+    if (owned_by == kDetached) {
+      if (free_now(slab) != 0) fail(name + " has free objects, but is in no list and nobody's");
+    } else if (owned_by == kCentral) {
+      if (where != Listed::kCentral) fail(name + " is the central index's, but not in it");
+    } else if (owned_by == kShared) {
+      if (shared() != slab + 1) fail(name + " is shared, but is not the shared slab");
+    } else if (owned_by >= kDetached || listed_in(slab) != (owned_by & ~kHasRemote)) {
+      fail(name + " has an owner that does not know it");
+    }
+  }
+}
+
+std::string SlotsWorld::name_of(Cell cell) const {
+  static const char* const slab_cells[] = {"owner", "last owner", "word", "offered", "remote", "remote count"};
+  static const char* const context_cells[] = {"slot", "key", "mask", "active id", "lock", "inbox", "current"};
+  if (cell == kCentralLock) return "the central lock";
+  if (cell < kSlabs * kPerSlab) {
+    return std::string(slab_cells[cell % kPerSlab]) + " of slab " + std::to_string(cell / kPerSlab);
+  }
+  cell -= kSlabs * kPerSlab;
+  return std::string(context_cells[cell % kPerContext]) + " of context " + std::to_string(cell / kPerContext);
+}
+
+void SlotsWorld::put(uint64_t slab, Listed where, uint64_t context) {
+  listed(slab) = static_cast<uint64_t>(where);
+  listed_in(slab) = context;
+  order(slab) = ++tail();
+}
+
+uint64_t SlotsWorld::first_of(Thread& t, Listed where, uint64_t context) {
+  uint64_t found = 0;
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    if (listed(slab) != static_cast<uint64_t>(where) || (where != Listed::kCentral && listed_in(slab) != context))
+      continue;
+    if (found == 0 || order(slab) < order(found - 1)) found = slab + 1;
+  }
+  return t.observe(found);
+}
+
+void SlotsWorld::take_live(Thread& t, uint64_t slab, uint64_t bit) {
+  held(t.index) &= ~objects(slab, bit);
+  if ((live() & objects(slab, bit)) != 0) fail("an object that is live is handed out again");
+  live() |= objects(slab, bit);
+}
+
+Task<uint64_t> SlotsWorld::seq_take(Thread& t) {
+  co_await t.begin_section();
+  const uint64_t slab = co_await t.load(slot(t.context));
+  if (t.aborted || slab == 0) {
+    t.end_section();
+    co_return 0;
+  }
+  const uint64_t free_objects = co_await t.load(offered(slab - 1));
+  if (t.aborted || free_objects == 0) {
+    t.end_section();
+    co_return 0;
+  }
+  const uint64_t rest = free_objects & (free_objects - 1);
+  co_await t.store(offered(slab - 1), rest);
+  if (t.end_section()) co_return 0;
+  const uint64_t bit = free_objects ^ rest;
+  take_live(t, slab - 1, bit);
+  co_return (slab - 1) * kObjects + static_cast<unsigned>(std::countr_zero(bit)) + 1;
+}
+
+// malloc's own step to the next group of the current slab: no lock, but only while nobody holds it.
+Task<bool> SlotsWorld::seq_advance(Thread& t) {
+  co_await t.begin_section();
+  const uint64_t id = t.context;
+  const uint64_t active_id = co_await t.load(active(id));
+  if (t.aborted || active_id != id) co_return t.end_section() && false;
+  const uint64_t busy = co_await t.load(context_lock(id));
+  if (t.aborted || (busy != 0 && !is(Mutation::kAdvanceIgnoresLock))) co_return t.end_section() && false;
+  const uint64_t slab = co_await t.load(current(id));
+  if (t.aborted || slab == 0) co_return t.end_section() && false;
+  const uint64_t owned_by = co_await t.load(owner(slab - 1));
+  if (t.aborted || owned_by != id) co_return t.end_section() && false;
+  const uint64_t freed = co_await t.load(word(slab - 1));
+  if (t.aborted || freed == 0) co_return t.end_section() && false;
+  co_await t.store(slot(id), 0);
+  if (!t.aborted) co_await offer(t, slab - 1);
+  if (!t.aborted) co_await t.store(slot(id), slab);
+  co_return !t.end_section();
+}
+
+Task<Outcome> SlotsWorld::seq_free(Thread& t, uint64_t slab, uint64_t bit) {
+  uint64_t owned_by = 0;
+  if (is(Mutation::kFreeOwnerOutside)) owned_by = co_await t.load(owner(slab));
+  co_await t.begin_section();
+  if (!is(Mutation::kFreeOwnerOutside)) owned_by = co_await t.load(owner(slab));
+  const uint64_t id = is(Mutation::kFreeOwnerOutside) ? owned_by : t.context;
+  if (t.aborted || owned_by != id || owned_by >= kHasRemote) {
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kOtherContext;
+  }
+  const uint64_t before = co_await t.load(word(slab));
+  uint64_t still_offered = 0;
+  if (!t.aborted) still_offered = co_await t.load(offered(slab));
+  if (!t.aborted && ((before | still_offered) & bit) != 0) {
+    t.end_section();
+    co_return Outcome::kAlreadySet;
+  }
+  if (!t.aborted) co_await t.store(word(slab), before | bit);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  co_return (before | bit) == kAll ? Outcome::kGroupFree : Outcome::kDone;
+}
+
+// Begins a section that verifies its context. false: it ended, by abort or refusal; `aborted` tells which.
+Task<bool> SlotsWorld::begin_in(Thread& t, uint64_t context) {
+  co_await t.begin_section();
+  const uint64_t active_id = co_await t.load(active(context));
+  if (!t.aborted && active_id == t.context) co_return true;
+  t.end_section();
+  co_return false;
+}
+
+Task<void> SlotsWorld::offer(Thread& t, uint64_t slab) {
+  const uint64_t freed = co_await t.load(word(slab));
+  uint64_t before = 0;
+  if (!t.aborted) before = co_await t.load(offered(slab));
+  if (!t.aborted) co_await t.store(offered(slab), before | freed);
+  if (!t.aborted) co_await t.store(word(slab), 0);
+}
+
+Task<Outcome> SlotsWorld::seq_store_owner(Thread& t, uint64_t context, uint64_t slab, uint64_t value) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  co_await t.store(owner(slab), value);
+  co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_or(Thread& t, uint64_t context, uint64_t slab, uint64_t bits) {
+  const bool here = co_await begin_in(t, context);
+  if (!here && (t.aborted || !is(Mutation::kOrInAnyContext))) {
+    co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  }
+  const uint64_t before = co_await t.load(word(slab));
+  if (!t.aborted) co_await t.store(word(slab), before | bits);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bits);
+  co_return Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_install(Thread& t, uint64_t context, uint64_t slab) {
+  const bool here = co_await begin_in(t, context);
+  if (!here && (t.aborted || !is(Mutation::kInstallInAnyContext))) {
+    co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  }
+  co_await t.store(slot(context), 0);
+  if (!t.aborted) co_await offer(t, slab);
+  if (!t.aborted) co_await t.store(slot(context), slab + 1);
+  co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_empty(Thread& t, uint64_t context) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  co_await t.store(slot(context), 0);
+  co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_pending_add(Thread& t, uint64_t context, uint64_t slab, uint64_t bit, uint64_t* now) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  const uint64_t found = co_await t.load(key(context));
+  if (t.aborted || found != slab + 1) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  const uint64_t before = co_await t.load(mask(context));
+  if (t.aborted || (before & bit) != 0) co_return t.end_section() ? Outcome::kAborted : Outcome::kAlreadySet;
+  co_await t.store(mask(context), before | bit);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  *now = before | bit;
+  co_return Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_pending_take(Thread& t, uint64_t context, uint64_t wanted, uint64_t* taken) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  const uint64_t found = co_await t.load(key(context));
+  if (t.aborted || found != wanted) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  const uint64_t bits = co_await t.load(mask(context));
+  if (is(Mutation::kSplitPendingTake)) {
+    if (t.end_section()) co_return Outcome::kAborted;
+  }
+  if (!t.aborted) co_await t.store(mask(context), 0);
+  if (t.end_section()) co_return Outcome::kAborted;
+  if (wanted != 0) held(t.index) |= objects(wanted - 1, bits);
+  *taken = bits;
+  co_return Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_pending_claim(Thread& t, uint64_t context, uint64_t slab) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  const uint64_t bits = co_await t.load(mask(context));
+  if (t.aborted || (bits != 0 && !is(Mutation::kClaimFullEntry))) {
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  }
+  co_await t.store(key(context), slab + 1);
+  co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
+}
+
+}  // namespace brimful::model
