@@ -197,19 +197,7 @@ class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
     return n;
   }
 
-  // Under the thread sanitizer the address space has one place for a first window; a case in which not even unmap works
-  // leaves that place taken for ever.
-  static constexpr bool kHasOnePlace =
-#if defined(__SANITIZE_THREAD__)
-      true;
-#else
-      false;
-#endif
-
   static void fail_each(std::size_t times) {
-    if (kHasOnePlace && !GetParam() && times > 1) {
-      GTEST_SKIP() << "the thread sanitizer leaves room for one window, and unmap fails as well in this case";
-    }
     const std::size_t total = count();
     ASSERT_GT(total, 0U);
     for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
