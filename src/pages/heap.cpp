@@ -12,7 +12,7 @@
 namespace brimful::pages {
 namespace {
 
-constexpr std::uint64_t kTickMs = 20;
+constexpr std::uint64_t kTickMs = 10;
 // One slice stalls other slow paths for about 2 ms (240 ns a page).
 constexpr std::size_t kSliceBytes = std::size_t{32} << 20;
 

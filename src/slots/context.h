@@ -45,7 +45,7 @@ struct ClassQueue {
 
 inline constexpr std::size_t kPendingEntries = 16;
 // Groups taken (up to 64 mallocs each) or emptied in a current slab until somebody looks whether time has passed.
-inline constexpr std::int32_t kHeartbeat = 64;
+inline constexpr std::int32_t kHeartbeat = 8;
 
 struct alignas(64) Context {
   Slot slots[kClassCount];
