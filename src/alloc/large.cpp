@@ -11,6 +11,7 @@
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "slots/thread.h"
 
 namespace brimful::alloc {
 namespace {
@@ -121,6 +122,7 @@ void clear_large(void* pointer, std::size_t bytes) {
   pages::Heap& heap = pages::heap;
   bool in_window = false;
   {
+    const slots::SlowScope scope;  // a handler that allocates must not wait for our lock
     const sync::MutexLock guard(heap.lock);
     const Header* header = heap.table.look_up(start);
     in_window = header->kind == Kind::kLarge && header->start == start;

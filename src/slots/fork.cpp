@@ -48,25 +48,34 @@ void before_fork() {
   holds_locks = thread_state.depth == 0;
   if (!holds_locks) return;
   prepare();
+  ++thread_state.depth;                                 // a handler that allocates while we hold the locks is nested
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread
   lock_all();
+}
+
+void release_fork_scope() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread
+  --thread_state.depth;
+  holds_locks = false;
 }
 
 void after_fork_in_parent() {
   const os::ErrnoGuard guard;
-  if (holds_locks) unlock_all();
-  holds_locks = false;
+  if (!holds_locks) return;
+  unlock_all();
+  release_fork_scope();
 }
 
 void after_fork_in_child() {
   const os::ErrnoGuard guard;
   if (!holds_locks) return;
-  holds_locks = false;
   orphan_other_threads();
   orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
   pages::heap.lock.reset();
   for (Central& index : central) index.lock.reset();
   for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
   if (is_per_cpu()) os::register_rseq_barrier();
+  release_fork_scope();
 }
 
 // Before the constructors of the program: handlers registered first run last before a fork, and first after it.

@@ -8,6 +8,7 @@
 // A thread that allocates after that (later destructors) stays at the dummies and is served by the shared slabs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "arch/sequences.h"
@@ -29,8 +30,14 @@ extern BRIMFUL_TLS ThreadState thread_state;
 // Marks a slow path. A signal handler that lands inside one and allocates is `nested`: it must take no lock.
 class SlowScope {
  public:
-  SlowScope() { ++thread_state.depth; }
-  ~SlowScope() { --thread_state.depth; }
+  SlowScope() {
+    ++thread_state.depth;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread (locks come later)
+  }
+  ~SlowScope() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread (locks went before)
+    --thread_state.depth;
+  }
   SlowScope(const SlowScope&) = delete;
   SlowScope& operator=(const SlowScope&) = delete;
   [[nodiscard]] bool nested() const { return thread_state.depth > 1; }

@@ -5,12 +5,14 @@
 
 #include "pages/heap.h"
 #include "slots/slab.h"
+#include "slots/thread.h"
 
 namespace brimful::stats {
 
 void take_snapshot(Snapshot& into) {
   into = Snapshot();
   pages::Heap& heap = pages::heap;
+  const slots::SlowScope scope;  // a handler that allocates must not wait for our lock
   const sync::MutexLock guard(heap.lock);
   for (std::uint64_t i = 0; i < heap.table.covered(); ++i) {
     Header* header = heap.table.get(GranuleId(i));
