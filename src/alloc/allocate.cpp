@@ -11,7 +11,6 @@
 #include "alloc/emergency.h"
 #include "alloc/large.h"
 #include "arch/sequences.h"
-#include "base/check.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"

@@ -6,7 +6,6 @@
 
 #define BRIMFUL_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define BRIMFUL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define BRIMFUL_NOINLINE __attribute__((noinline))
 #define BRIMFUL_COLD __attribute__((noinline, cold))
 #define BRIMFUL_HIDDEN __attribute__((visibility("hidden")))
 // constinit in declarations, too: without it each access to an extern one calls a weak initialiser first.

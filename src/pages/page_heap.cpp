@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "base/check.h"
 #include "config/options.h"
 #include "os/calls.h"
 

@@ -5,7 +5,6 @@
 // kernel's choice of the region (ASLR) and a start that is random within 16 MiB.
 //
 // Rejected, with a measurement in docs/design/0002: a small window with a two-level table (one load more on each free).
-#include "base/check.h"
 #include "config/options.h"
 #include "os/calls.h"
 #include "os/environment.h"

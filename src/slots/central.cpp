@@ -5,7 +5,6 @@
 
 #include <bit>
 
-#include "base/check.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {

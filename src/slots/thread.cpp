@@ -10,7 +10,6 @@
 
 #include <atomic>
 
-#include "base/check.h"
 #include "config/build.h"
 #include "config/options.h"
 #include "meta/block.h"
