@@ -176,7 +176,7 @@ void* reallocate(void* pointer, std::size_t bytes) {
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
-      void* resized = resize_large(block.run, bytes);
+      void* resized = resize_large(address, bytes);
       if (resized != nullptr) return resized;
     }
   }
@@ -259,7 +259,8 @@ void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
   const slots::SlowScope scope;
   const auto block = alloc::find_block(address, "free");
   if (block.slab != nullptr) return brimful_free_slow(block.slab, block.index);
-  scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(block.run);
+  const bool freed = scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(address);
+  if (BRIMFUL_UNLIKELY(!freed)) meta::report_bad_pointer("free", address, true, nullptr);
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {

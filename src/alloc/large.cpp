@@ -55,13 +55,24 @@ void free_run(Run* run, std::uint64_t now_ms) {
   heap.pages.free(start, granules, now_ms);
 }
 
+void free_block(Run* run, std::uint64_t now_ms) {
+  run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+}
+
+// The block that starts at `start`, or nullptr. What a caller found without the lock may be another's by now.
+Run* block_at(std::uint64_t start) {
+  Header* header = pages::heap.table.look_up(start);
+  Run* run = header->kind == Kind::kLarge ? static_cast<Run*>(header) : pages::heap.huge.find(start);
+  return run != nullptr && run->start == start ? run : nullptr;
+}
+
 void free_deferred(std::uint64_t now_ms) {
   // relaxed: an empty list needs no order
   if (BRIMFUL_LIKELY(deferred.load(std::memory_order_relaxed) == nullptr)) return;
   Run* run = deferred.exchange(nullptr, std::memory_order_acquire);  // pairs with: free_large_nested() (the links)
   while (run != nullptr) {
     Run* next = run->next;
-    run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+    free_block(run, now_ms);
     run = next;
   }
 }
@@ -131,31 +142,39 @@ void clear_large(void* pointer, std::size_t bytes) {
   if (in_window) heap.pages.clear(start, bytes);
 }
 
-void free_large(Run* run) {
+bool free_large(std::uint64_t start) {
   const std::uint64_t now_ms = os::calls.now_ms();
   {
     const sync::MutexLock guard(pages::heap.lock);
     free_deferred(now_ms);
-    run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+    Run* run = block_at(start);
+    if (BRIMFUL_UNLIKELY(run == nullptr)) return false;
+    free_block(run, now_ms);
   }
   pages::tick(now_ms);
+  return true;
 }
 
-void free_large_nested(Run* run) {
+bool free_large_nested(Run* run) {
+  // relaxed: only whether it was in the list before counts; the link is published below
+  if (run->owner.exchange(kOwnerDetached, std::memory_order_relaxed) == kOwnerDetached) return false;
   Run* head = deferred.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
   do {
     run->next = head;
     // pairs with: free_deferred() (the link)
   } while (!deferred.compare_exchange_weak(head, run, std::memory_order_release,
                                            std::memory_order_relaxed));  // relaxed: tried again
+  return true;
 }
 
-void* resize_large(Run* run, std::size_t bytes) {
+void* resize_large(std::uint64_t start, std::size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
   const std::size_t usable = round_up(bytes, os::page_bytes());
-  if (run->bytes == usable) return reinterpret_cast<void*>(run->start);
   const std::uint64_t now_ms = os::calls.now_ms();
   const sync::MutexLock guard(pages::heap.lock);
+  Run* run = block_at(start);
+  if (BRIMFUL_UNLIKELY(run == nullptr)) return nullptr;  // freed meanwhile: the free() that follows reports it
+  if (run->bytes == usable) return reinterpret_cast<void*>(run->start);
   if (run->kind == Kind::kHuge) {
     return pages::heap.huge.resize(run, usable) ? reinterpret_cast<void*>(run->start) : nullptr;
   }

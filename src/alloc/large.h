@@ -20,15 +20,17 @@ void* allocate_large(std::size_t bytes, std::size_t alignment);
 // Clears what allocate_large() gave, as far as it was ever written.
 void clear_large(void* pointer, std::size_t bytes);
 
-// `run` is kLarge or kHuge.
-void free_large(Run* run);
+// Frees the block that starts at `start`. false: there is none; callers have looked before, without the lock, so another
+// thread was faster and this is the second free of two.
+[[nodiscard]] bool free_large(std::uint64_t start);
 
 // Frees a block from a signal handler that interrupted a slow path: it waits in a lock-free list for the next call.
-void free_large_nested(Run* run);
+// false: it waits there already.
+[[nodiscard]] bool free_large_nested(Run* run);
 
-// Grows or shrinks without moving the contents by hand: in place, or by moving pages. Returns the block's address, or
-// nullptr when the contents have to be copied to a new block.
-void* resize_large(Run* run, std::size_t bytes);
+// Grows or shrinks the block at `start` without moving the contents by hand: in place, or by moving pages. Returns the
+// block's address, or nullptr when the contents have to be copied to a new block.
+void* resize_large(std::uint64_t start, std::size_t bytes);
 
 // The huge block that holds `pointer`, or nullptr.
 Run* find_huge(std::uint64_t pointer);
