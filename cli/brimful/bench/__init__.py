@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""`brimful bench`: compares allocators on this machine and says how sure it is.
+
+The rules that all of it follows, because a figure that breaks one of them is worth nothing: every
+sample is a fresh process; allocators take turns in an order drawn anew for each round, so that drift
+of the machine hits all alike; samples of one round are compared with each other (paired ratios), and
+the median of those is given with a bootstrap interval; one allocator runs twice in every round, and
+what that pair differs by is the noise floor; a run that failed, crashed, hung or did not have its
+allocator is a failed cell with its reason, never a number and never a gap.
+
+From the inside out (each module imports only those above it):
+
+    model         what a result file says: allocators, cells, samples, and nothing that computes
+    statistics    medians, paired ratios, intervals, verdicts, the noise floor
+    machine       the facts about this machine that a figure depends on
+    allocators    what can be compared here: glibc, brimful, and what `make rivals` has built
+    catalog       the workloads: ours (bench/workloads/*.toml), real programs, the user's command
+    sample        one fresh process, measured by bench/micro/measure.c
+    engine        rounds: who runs when, and when it is enough
+    summary       the tables computed from samples: cells, league, winners
+    league        those tables in the terminal
+    charts, report   the same as pictures, and the one HTML file
+    compare       A against B: the gate
+    command       the command line
+"""
