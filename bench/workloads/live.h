@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// What a workload knows of its own memory: the bytes it has asked for, and the bytes the kernel keeps for it.
+//
+// The first is the same under every allocator and costs two additions; the second is what allocators differ in. Both
+// together make the figure that a user pays for: resident bytes per live byte.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "workload.h"
+
+namespace workload {
+
+// Bytes asked for and not yet freed, and their most. One thread's; sums of several are made after they ended.
+struct Live {
+  std::uint64_t now = 0;
+  std::uint64_t most = 0;
+
+  void add(std::uint64_t bytes) {
+    now += bytes;
+    if (now > most) most = now;
+  }
+  void subtract(std::uint64_t bytes) { now -= bytes; }
+};
+
+// The resident size of this process in bytes, from /proc/self/statm (proc(5)), without an allocation.
+inline std::uint64_t resident_bytes() {
+  char text[128] = {};
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("cannot open /proc/self/statm");
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  unsigned long long total = 0;
+  unsigned long long resident = 0;
+  if (length <= 0 || std::sscanf(text, "%llu %llu", &total, &resident) != 2) fail("cannot read /proc/self/statm");
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+inline double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+
+}  // namespace workload

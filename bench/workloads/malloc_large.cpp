@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// malloc-large: a window of live objects of 5 to 25 MiB; a step frees one at random and makes another in its place.
+//
+// Imitates malloc-large of the mimalloc-bench suite, as its list of benchmarks describes it (part of Leijen, Zorn, de
+// Moura, "Mimalloc: Free List Sharding in Action", APLAS 2019, and its sources): large objects that a window keeps
+// alive. It shows whether an allocator asks the kernel for each large object, whether it keeps freed ones for the next
+// (time against resident memory), and how well it fits new sizes into old places.
+//
+// What the program touches decides what is measured, so both ends exist: `ends` writes the first and the last word,
+// `pages` one word in each 4 KiB page, as a program that fills its buffers.
+//
+//   --touch ends|pages (default ends)  --window OBJECTS (default 20)
+#include "live.h"
+
+using namespace workload;
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kPage = 4096;
+
+struct Buffer {
+  unsigned char* begin;
+  std::size_t bytes;
+};
+
+void fill(Buffer& buffer, Random& random, bool pages, Live& live) {
+  buffer.bytes = random.between(5 * kMiB, 25 * kMiB);
+  buffer.begin = static_cast<unsigned char*>(make(buffer.bytes));
+  live.add(buffer.bytes);
+  if (!pages) return;
+  for (std::size_t at = kPage; at + kPage < buffer.bytes; at += kPage)
+    buffer.begin[at] = static_cast<unsigned char>(at / kPage);
+}
+
+void empty(Buffer& buffer, bool pages, Live& live) {
+  if (buffer.begin == nullptr) return;
+  if (pages) {
+    for (std::size_t at = kPage; at + kPage < buffer.bytes; at += kPage)
+      if (buffer.begin[at] != static_cast<unsigned char>(at / kPage)) fail("an object was overwritten");
+  }
+  drop(buffer.begin, buffer.bytes);
+  live.subtract(buffer.bytes);
+  buffer.begin = nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments(argc, argv);
+  const Common common(arguments, 1);
+  const char* touch = arguments.text("touch", "ends");
+  const auto window = arguments.integer("window", 20, 1, 4096);
+  arguments.check();
+  const bool pages = std::strcmp(touch, "pages") == 0;
+  if (!pages && std::strcmp(touch, "ends") != 0) usage("--touch");
+
+  Report report("malloc-large", common.threads);
+  const std::uint64_t steps = common.scaled(pages ? 80 : 200000) / common.threads;
+  std::atomic<std::uint64_t> peak{0};
+  const auto body = [&](unsigned index) {
+    Random random(common.seed * 4099 + index);
+    Live live;
+    auto* buffers = static_cast<Buffer*>(std::calloc(window, sizeof(Buffer)));
+    if (buffers == nullptr) fail("calloc returned NULL");
+    for (std::uint64_t i = 0; i < steps; i++) {
+      Buffer& buffer = buffers[random.below(window)];
+      empty(buffer, pages, live);
+      fill(buffer, random, pages, live);
+    }
+    for (std::uint64_t i = 0; i < window; i++) empty(buffers[i], pages, live);
+    std::free(buffers);
+    peak.fetch_add(live.most, std::memory_order_relaxed);  // relaxed: read after the threads have ended
+  };
+  report.start();
+  run_threads(common.threads, body);
+  report.stop();
+  report.operations = steps * common.threads;
+  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
+  return report.print();
+}
