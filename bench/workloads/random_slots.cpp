@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
     Random random(common.seed * 4099 + index);
     auto* table = static_cast<Slot*>(std::calloc(slots, sizeof(Slot)));
     if (table == nullptr) fail("calloc returned NULL");
-    std::uint64_t live = 0;
-    std::uint64_t most = 0;
+    std::uint64_t live = slots * sizeof(Slot);
+    std::uint64_t most = live;
     for (std::uint64_t i = 0; i < steps; i++) {
       Slot& slot = table[random.below(slots)];
       if (slot.object != nullptr) {
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   report.start();
   run_threads(common.threads, body);
   report.stop();
-  report.operations = steps * common.threads;
+  report.operations = steps * common.threads;                     // each a malloc or a free
   report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
   return report.print();
 }

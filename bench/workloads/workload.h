@@ -183,6 +183,22 @@ inline void drop(void* object, std::size_t bytes) {
 
 // --- threads ----------------------------------------------------------------------------------------------------------
 
+// Starts a thread that calls body() and ends. `body` must outlive it; the caller joins it.
+template <class Body>
+pthread_t start_thread(Body& body) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);  // thousands of threads must fit
+  const auto enter = [](void* argument) -> void* {
+    (*static_cast<Body*>(argument))();
+    return nullptr;
+  };
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, enter, &body) != 0) fail("cannot create a thread");
+  pthread_attr_destroy(&attributes);
+  return thread;
+}
+
 // Runs body(index) in `count` threads (0 … count-1) and waits for them all. With one thread the caller runs it, as a
 // single-threaded program would: some allocators are faster there.
 template <class Body>
@@ -192,22 +208,15 @@ void run_threads(unsigned count, Body& body) {
     Body* body;
     unsigned index;
     pthread_t thread;
+    void operator()() { (*body)(index); }
   };
   auto* starts = static_cast<Start*>(std::calloc(count, sizeof(Start)));
   if (starts == nullptr) fail("calloc returned NULL");
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);  // thousands of threads must fit
   for (unsigned i = 0; i < count; i++) {
     starts[i] = {&body, i, {}};
-    const auto enter = [](void* start) -> void* {
-      (*static_cast<Start*>(start)->body)(static_cast<Start*>(start)->index);
-      return nullptr;
-    };
-    if (pthread_create(&starts[i].thread, &attributes, enter, &starts[i]) != 0) fail("cannot create a thread");
+    starts[i].thread = start_thread(starts[i]);
   }
   for (unsigned i = 0; i < count; i++) pthread_join(starts[i].thread, nullptr);
-  pthread_attr_destroy(&attributes);
   std::free(starts);
 }
 
