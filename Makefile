@@ -22,7 +22,7 @@ CTEST := tools/run_ctest.sh build/test -j $(JOBS)
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Configuring prints little of interest unless it fails. CMake itself configures again when its files change.
 build/%/build.ninja: CMakePresets.json
@@ -63,9 +63,22 @@ test-long: ## the soak: stress tests with their long settings (hours)
 	@$(CTEST) -R '$(TESTS)' -L '^long$$'
 
 .PHONY: bench
-bench: ## measure against the other allocators; results go to bench/results
+bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", "--real", … (default: about half an hour)
 	@tools/install-deps.sh bench
-	@$(MAKE) --no-print-directory lib
+	@./brimful bench $(BENCH)
+
+.PHONY: rivals
+rivals: ## fetch and build the allocators that brimful is compared with
+	@tools/install-deps.sh rivals
+	@/usr/bin/python3 bench/rivals/build.py
+
+.PHONY: real-programs
+real-programs: ## install the programs of `brimful bench --real`
+	@tools/install-deps.sh real-programs
+
+.PHONY: gates
+gates: lib ## the figures of docs/evaluation.md that are not rows of the bench: pairs, footprint, start-up, give-back
+	@tools/install-deps.sh bench
 	@/usr/bin/python3 bench/run_all.py
 
 .PHONY: format

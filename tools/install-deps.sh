@@ -114,15 +114,19 @@ for package in "${guests[@]}"; do
   apt install --no-install-recommends "$package" || echo "Going on without $package; its tests will be skipped"
 done
 
-# ruff and mypy are not in Debian 12 in usable versions; they live in a folder of the build tree.
+# What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes
+# and draws with. The copy of the lists in there says what it was made from.
 if [ "$profile" != run ]; then
   venv="$root/build/venv"
-  if [ ! -x "$venv/bin/ruff" ] || [ ! -x "$venv/bin/mypy" ]; then
-    echo "Installing ruff and mypy into build/venv"
-    # Without a package index the Python checks are skipped, and say so; all else can be tested.
-    if ! { /usr/bin/python3 -m venv "$venv" \
-      && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$root/tools/requirements-lint.txt" < /dev/null; }; then
-      echo "Going on without ruff and mypy"
+  lists=("$root/tools/requirements-lint.txt" "$root/tools/requirements-bench.txt")
+  if ! cat "${lists[@]}" | cmp -s - "$venv/requirements.txt"; then
+    echo "Installing the Python packages of tools/requirements-*.txt into build/venv"
+    # Without a package index the checks and tests that need them are skipped, and say so; all else can be tested.
+    if /usr/bin/python3 -m venv "$venv" \
+      && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "${lists[0]}" -r "${lists[1]}" < /dev/null; then
+      cat "${lists[@]}" > "$venv/requirements.txt"
+    else
+      echo "Going on without them"
     fi
   fi
 fi

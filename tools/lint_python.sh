@@ -5,8 +5,7 @@
 # --fix, rewrites the files in ruff's format instead.
 #
 # mypy runs once per folder: scripts of different folders may have the same name (run.py), and a script imports its
-# neighbours by their bare names, as Python does when it runs one. It looks up typer, rich and numpy where Debian's
-# interpreter finds them.
+# neighbours by their bare names, as Python does when it runs one. It looks up other packages in build/venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,7 +28,7 @@ status=0
 "$venv/ruff" format --quiet --diff "${files[@]}" || status=1
 
 check_types() { # check_types MYPYPATH ARGUMENT…
-  MYPYPATH="$1" "$venv/mypy" --python-executable /usr/bin/python3 --no-error-summary "${@:2}" || status=1
+  MYPYPATH="$1" "$venv/mypy" --python-executable $venv/python --no-error-summary "${@:2}" || status=1
 }
 mapfile -t folders < <(printf '%s\n' "${files[@]}" | xargs -n1 dirname | sort -u)
 for folder in "${folders[@]}"; do

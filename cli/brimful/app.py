@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import click
 import typer
 
 from . import __version__, locate
 from . import run as run_command
+from .bench import command as bench_command
 
 PYTHON = "/usr/bin/python3"
-FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
 
 app = typer.Typer(
@@ -24,19 +23,25 @@ app = typer.Typer(
     add_completion=False,
     context_settings=WITH_SHORT_HELP,
 )
-bench = typer.Typer(
-    help="Measure brimful against the allocators of this machine.", no_args_is_help=True
-)
-app.add_typer(bench, name="bench")
+app.add_typer(bench_command.app, name="bench")
 
 
 def main(arguments: list[str]) -> int:
     """Run the application on `arguments` and return its exit code."""
     command = typer.main.get_command(app)
+    users: list[str] | None = None
+    if arguments[:1] == ["bench"] and "--" in arguments:
+        # A group of commands would take the first word of `bench -- COMMAND` for a subcommand.
+        at = arguments.index("--")
+        arguments, users = arguments[:at], arguments[at + 1 :]
     try:
-        result = command.main(args=arguments, prog_name="brimful", standalone_mode=False)
+        result = command.main(args=arguments, prog_name="brimful", standalone_mode=False, obj=users)
     except click.exceptions.Abort:
         return 130
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else "brimful"
+        typer.echo(f"brimful: {error.format_message()} (see `{where} --help`)", err=True)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -110,31 +115,3 @@ def _run(
     127 if it was not found.
     """
     raise typer.Exit(run_command.start(list(conf), lib, list(command)))
-
-
-def _script(name: str, arguments: list[str]) -> None:
-    """Hand over to a script of bench/."""
-    path = os.path.join(locate.project_root(), "bench", name)
-    if not os.path.exists(path):
-        typer.echo(f"brimful: no {path}: the benchmarks need a checkout", err=True)
-        raise typer.Exit(1)
-    sys.stdout.flush()
-    os.execv(PYTHON, [PYTHON, path, *arguments])
-
-
-@bench.command("micro", context_settings=FORWARD)
-def _micro(context: typer.Context) -> None:
-    """malloc+free pairs on a heap of K live objects (bench/pairs.py; --help there)."""
-    _script("pairs.py", context.args)
-
-
-@bench.command("metrics", context_settings=FORWARD)
-def _metrics(context: typer.Context) -> None:
-    """Start-up, trivial RSS, metadata and give-back (bench/metrics.py; --help there)."""
-    _script("metrics.py", context.args)
-
-
-@bench.command("demo", context_settings=FORWARD)
-def _demo(context: typer.Context) -> None:
-    """Real programs under the system's allocator and brimful (bench/run_demo.py; --help there)."""
-    _script("run_demo.py", context.args)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""What can be compared here: the system's malloc, this checkout's brimful, the rivals, --lib.
+
+The rivals are what `make rivals` has put into build/rivals/manifest.json, each with its origin, its
+version and, where it has several ways of working, the one that a probe saw at work. What could not
+be had is in the list too, with the reason: a rival that is silently absent makes every table a lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import __version__, locate
+from .model import Allocator
+
+SYSTEM = "glibc"  # what every program has by itself; the default baseline
+OURS = "brimful"
+PROBE_TIMEOUT_S = 20
+
+
+class AllocatorError(Exception):
+    """An allocator was asked for that does not exist; the message names those that do."""
+
+
+def build_folder() -> Path:
+    """Where everything the bench builds lies."""
+    return Path(locate.project_root()) / "build"
+
+
+def manifest_path() -> Path:
+    """What `make rivals` writes."""
+    return build_folder() / "rivals" / "manifest.json"
+
+
+def known(libraries: Sequence[str] = ()) -> list[Allocator]:
+    """Every allocator of this machine; `libraries` are further ones as NAME=PATH.
+
+    Raises AllocatorError for a malformed or repeated name, or an unreadable manifest.
+    """
+    found = [_system(), *_ours(), *_rivals(), *(_named(item) for item in libraries)]
+    names = [allocator.name for allocator in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise AllocatorError(f"--lib {name}=…: there is an allocator {name} already")
+    return [_checked(allocator) for allocator in found]
+
+
+def choose(available: Sequence[Allocator], names: str) -> list[Allocator]:
+    """Those whose names are in the comma-separated list `names`. Raises AllocatorError."""
+    by_name = {allocator.name: allocator for allocator in available}
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise AllocatorError("--allocators: the list is empty")
+    for name in wanted:
+        if name not in by_name:
+            raise AllocatorError(f"no allocator {name!r}; there are: {', '.join(by_name)}")
+    return [by_name[name] for name in dict.fromkeys(wanted)]
+
+
+def _system() -> Allocator:
+    return Allocator(
+        SYSTEM, title="GNU C library", version=platform.libc_ver()[1], origin="the system"
+    )
+
+
+def _ours() -> list[Allocator]:
+    """brimful as it decides by itself, and its thread front end for comparison."""
+    auto = Allocator(
+        OURS,
+        title="brimful",
+        version=__version__,
+        origin="this checkout",
+        library=locate.default_library(),
+        ours=True,
+    )
+    per_thread = replace(
+        auto,
+        name=f"{OURS}-thread",
+        title="brimful, front end per thread",
+        settings={"BRIMFUL_CONF": "front_end:thread"},
+    )
+    return [auto, per_thread]
+
+
+def _rivals() -> list[Allocator]:
+    path = manifest_path()
+    try:
+        entries = json.loads(path.read_text())
+    except FileNotFoundError:
+        return [Allocator("rivals", missing="not built yet: run `make rivals`")]
+    except (OSError, ValueError) as error:
+        raise AllocatorError(f"cannot read {path}: {error}") from None
+    try:
+        return [
+            Allocator(
+                name=entry["name"],
+                title=entry["title"],
+                version=entry["version"] or "",
+                origin=entry["origin"] or "",
+                library=entry["library"] or "",
+                settings=entry["settings"] or {},
+                mode=entry["mode"] or "",
+                missing=entry["missing"] or "",
+            )
+            for entry in entries
+        ]
+    except (KeyError, TypeError) as error:
+        raise AllocatorError(f"{path} is damaged ({error!r}): run `make rivals`") from None
+
+
+def _named(item: str) -> Allocator:
+    name, equals, path = item.partition("=")
+    if not (name and equals and path):
+        raise AllocatorError(f"--lib {item}: must be NAME=PATH")
+    return Allocator(name, title=name, origin="--lib", library=os.path.abspath(path))
+
+
+def _checked(allocator: Allocator) -> Allocator:
+    """With its checksum, and its reason if it cannot be preloaded."""
+    if allocator.missing or not allocator.library:
+        return allocator
+    try:
+        locate.library(allocator.library)
+    except locate.LibraryError as error:
+        hint = ": build it with `make lib`" if allocator.ours else ""
+        return replace(allocator, missing=f"{error}{hint}")
+    content = Path(allocator.library).read_bytes()  # also brings the file into the page cache
+    allocator = replace(allocator, sha256=hashlib.sha256(content).hexdigest())
+    return replace(allocator, mode=_front_end(allocator)) if allocator.ours else allocator
+
+
+def _front_end(allocator: Allocator) -> str:
+    """What brimful says of itself at start under these settings."""
+    conf = ",".join(filter(None, [allocator.settings.get("BRIMFUL_CONF", ""), "verbose:1"]))
+    environment = os.environ | {
+        "LD_PRELOAD": locate.preloadable(allocator.library),
+        "BRIMFUL_CONF": conf,
+    }
+    try:
+        done = subprocess.run(
+            ["/bin/true"], env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"does not start: {error}"
+    return done.stderr.strip().removeprefix("brimful: ")

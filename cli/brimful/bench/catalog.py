@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The workloads: ours, real programs, the user's own command.
+
+Ours are described in bench/workloads/*.toml, beside their sources, and are compiled on first use
+into build/bench/. A preset is a selection of them with a scale of the work and a budget of time.
+An entry with a sweep becomes one cell per point, so that every point is measured like any other row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import locate
+from .model import Cell
+
+# No builtins: the compiler knows what malloc does and would drop a pair whose object is not used.
+FLAGS = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
+FLAGS += [f"-fno-builtin-{name}" for name in ("malloc", "calloc", "realloc", "free")]
+KEYS = {
+    *("name", "program", "arguments", "threads", "family", "title", "source", "shows"),
+    *("presets", "figure", "sweep", "memory", "timeout_s", "latency"),
+}
+
+
+class CatalogError(Exception):
+    """A workload does not exist, cannot be built, or is described wrongly."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much work, for how long, and when a row is known well enough."""
+
+    name: str
+    scale: float  # of the work of one sample
+    budget_s: float
+    target: float  # half width of the interval of a ratio at which a row is done
+    least_rounds: int
+    most_rounds: int
+    curves: int  # runs with memory over time, per allocator and row that asks for it
+    callgrind: bool  # instructions by callgrind where the processor's counters are closed
+
+
+PRESETS = {
+    "quick": Preset("quick", 0.3, 140, 0.03, 5, 7, 1, False),
+    "default": Preset("default", 1, 30 * 60, 0.02, 5, 15, 1, False),
+    "full": Preset("full", 1, 4 * 3600, 0.01, 10, 40, 3, True),
+    "real": Preset("real", 1, 40 * 60, 0.02, 5, 15, 1, False),
+    "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False),
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A cell and what the engine must know to run it."""
+
+    cell: Cell
+    timeout_s: float = 60
+    memory: bool = False  # sample its memory over time, in runs of their own
+
+
+def workload_folder() -> Path:
+    return Path(locate.project_root()) / "bench" / "workloads"
+
+
+def binary_folder() -> Path:
+    return Path(locate.project_root()) / "build" / "bench"
+
+
+def cpus() -> int:
+    """Threads of a workload that wants as many as there are CPUs; at least 2, or nothing meets."""
+    return max(2, len(os.sched_getaffinity(0)))
+
+
+def entries() -> list[dict[str, Any]]:
+    """All entries of all catalog files, in order. Raises CatalogError."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(workload_folder().glob("*.toml")):
+        try:
+            data = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise CatalogError(f"{path}: {error}") from None
+        for entry in data.get("workload", []):
+            unknown = set(entry) - KEYS
+            if unknown:
+                raise CatalogError(f"{path}: {entry.get('name')}: unknown {', '.join(unknown)}")
+            found.append(entry)
+    names = [entry["name"] for entry in found]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise CatalogError(f"workloads of one name: {', '.join(sorted(repeated))}")
+    return found
+
+
+def works(preset: Preset) -> list[Work]:
+    """The rows of a preset (not of `real` and `command`, whose rows come from elsewhere)."""
+    chosen = [entry for entry in entries() if preset.name in entry["presets"]]
+    return [work for entry in chosen for work in expand(entry, preset)]
+
+
+def expand(entry: dict[str, Any], preset: Preset) -> list[Work]:
+    """One Work for a plain entry, one per point for a sweep."""
+    sweep = entry.get("sweep")
+    if sweep is None:
+        return [_work(entry, preset, entry["name"], [], _threads(entry))]
+    points = sweep.get("full", sweep["values"]) if preset.name == "full" else sweep["values"]
+    result = []
+    for point in points:
+        by_threads = sweep["argument"] == "--threads"
+        more = [] if by_threads else [sweep["argument"], str(point)]
+        threads = int(point) if by_threads else _threads(entry)
+        name = f"{entry['name']}@{point}"
+        result.append(_work(entry, preset, name, more, threads, sweep["axis"], float(point)))
+    return result
+
+
+def select(available: Sequence[Work], patterns: str) -> list[Work]:
+    """Rows whose name, workload or family is in the comma-separated list. Raises CatalogError."""
+    wanted = [name.strip() for name in patterns.split(",") if name.strip()]
+    if not wanted:
+        raise CatalogError("--workloads: the list is empty")
+    for name in wanted:
+        if not any(name in _names(work) for work in available):
+            known = dict.fromkeys(work.cell.workload for work in available)
+            raise CatalogError(f"no workload {name!r}; there are: {', '.join(known)}")
+    return [work for work in available if _names(work) & set(wanted)]
+
+
+def user_command(command: Sequence[str], timeout_s: float) -> Work:
+    """The row of `bench -- COMMAND`. Raises CatalogError."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise CatalogError(f"{command[0]}: not found, or not executable")
+    name = os.path.basename(command[0])
+    title = " ".join(command)
+    absolute = (os.path.abspath(program), *command[1:])
+    cell = Cell(name, name, "command", title, command=absolute, threads=0, figure="wall_s")
+    return Work(cell, timeout_s, memory=True)
+
+
+def compile_programs(cells: Iterable[Cell]) -> None:
+    """Compile what these cells run, where a source is newer than its binary. Raises CatalogError."""
+    binary_folder().mkdir(parents=True, exist_ok=True)
+    names = {Path(cell.command[0]).name for cell in cells if _is_ours(cell)}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_compile, sorted(names)))
+
+
+def _is_ours(cell: Cell) -> bool:
+    return bool(cell.command) and Path(cell.command[0]).parent == binary_folder()
+
+
+def _names(work: Work) -> set[str]:
+    return {work.cell.name, work.cell.workload, work.cell.family}
+
+
+def _threads(entry: dict[str, Any]) -> int:
+    wanted = entry.get("threads", 1)
+    return cpus() if wanted == "cpus" else int(wanted)
+
+
+def _work(
+    entry: dict[str, Any],
+    preset: Preset,
+    name: str,
+    more: list[str],
+    threads: int,
+    axis: str = "",
+    at: float = 0,
+) -> Work:
+    arguments = [str(argument) for argument in entry.get("arguments", [])]
+    if "--scale" in arguments:
+        place = arguments.index("--scale") + 1
+        arguments[place] = f"{float(arguments[place]) * preset.scale:g}"
+    else:
+        arguments += ["--scale", f"{preset.scale:g}"]
+    program = str(binary_folder() / entry["program"])
+    cell = Cell(
+        name=name,
+        workload=entry["name"],
+        family=entry["family"],
+        title=entry["title"],
+        source=entry["source"],
+        shows=entry["shows"],
+        command=(program, *arguments, *more, "--threads", str(threads)),
+        threads=threads,
+        axis=axis,
+        at=at,
+        figure=entry.get("figure", "seconds"),
+    )
+    return Work(cell, float(entry.get("timeout_s", 60)), bool(entry.get("memory", False)))
+
+
+def _compile(name: str) -> None:
+    source = workload_folder() / f"{name.replace('-', '_')}.cpp"
+    binary = binary_folder() / name
+    if not source.exists():
+        raise CatalogError(f"no source {source} for the workload program {name}")
+    inputs = [source, *workload_folder().glob("*.h")]
+    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
+        return
+    links = re.findall(r"^// link: (.+)$", source.read_text(), re.MULTILINE)
+    command = ["g++", *FLAGS, "-o", f"{binary}.new", str(source), *" ".join(links).split()]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    except FileNotFoundError:
+        raise CatalogError("g++ is not installed: run tools/install-deps.sh bench") from None
+    if done.returncode != 0:
+        raise CatalogError(f"cannot compile {source}:\n{done.stderr}")
+    os.replace(f"{binary}.new", binary)

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""The command line of the bench: `brimful bench [OPTION]... [-- COMMAND]` and its subcommands.
+
+Nothing here computes or measures. The modules that do need numpy, altair and others, which live in
+build/venv; so they are imported inside the functions, after `interpreter.ensure()` has made sure
+that this process runs there, and `--help` works without any of it.
+
+Exit codes: 0 every cell has figures, 1 some cell failed, 2 wrong usage, 130 interrupted (what was
+measured until then is written). Rivals that could not be had are declared and change nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import typer
+
+from .. import locate
+from . import interpreter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from . import catalog
+    from .model import Allocator, Result
+
+PYTHON = "/usr/bin/python3"
+FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+app = typer.Typer(
+    invoke_without_command=True,
+    subcommand_metavar="[-- COMMAND [ARGUMENT]...] | SUBCOMMAND",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+@app.callback()
+def bench(
+    context: typer.Context,
+    quick: bool = typer.Option(False, "--quick", help="A first answer in under 3 minutes."),
+    full: bool = typer.Option(False, "--full", help="Every row and point: hours."),
+    real: bool = typer.Option(
+        False, "--real", help="Real programs (see `make real-programs`) instead of workloads."
+    ),
+    allocators: str = typer.Option(
+        "", metavar="A,B", help="Only these. The baseline is added.", show_default=False
+    ),
+    workloads: str = typer.Option(
+        "",
+        metavar="X,Y",
+        help="Only these rows: names of rows, workloads or families.",
+        show_default=False,
+    ),
+    lib: list[str] = typer.Option(
+        [], metavar="NAME=PATH", help="A further allocator. May be repeated.", show_default=False
+    ),
+    baseline: str = typer.Option("glibc", metavar="NAME", help="What ratios are relative to."),
+    out: Path = typer.Option(
+        None,
+        metavar="DIR",
+        help="Where results.json, results.csv and report.html go"
+        " (default: build/bench/results/TIME).",
+        show_default=False,
+    ),
+    budget: str = typer.Option(
+        "", metavar="TIME", help="Stop after 90s, 20m or 3h.", show_default=False
+    ),
+    rounds: str = typer.Option(
+        "", metavar="LEAST[:MOST]", help="Rounds per row.", show_default=False
+    ),
+    target: str = typer.Option(
+        "",
+        metavar="PERCENT",
+        help="A row is settled when its intervals are ± this narrow.",
+        show_default=False,
+    ),
+    seed: int = typer.Option(
+        None, min=0, help="Of all orders and workloads' random numbers.", show_default=False
+    ),
+    pin: str = typer.Option(
+        "", metavar="CPUS", help="Run on these CPUs only, e.g. 0 or 0-3,8.", show_default=False
+    ),
+    timeout: float = typer.Option(
+        600, min=0.1, metavar="SECONDS", help="For one run of `-- COMMAND`."
+    ),
+    list_: bool = typer.Option(False, "--list", help="Show allocators and rows, and end."),
+) -> None:
+    """Compare allocators on this machine: on the workloads of a preset, or on a COMMAND of yours.
+
+    Every sample is a fresh process and allocators take turns in random order; what is shown are
+    medians of ratios with their intervals, and "no difference shown" is an answer. Exit code: 0, or
+    1 when some cell failed, 2 for wrong usage, 130 when interrupted.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if context.obj is not None and not context.obj:
+        raise click.UsageError("-- needs a COMMAND")
+    command: list[str] = context.obj or []
+    presets = [name for name, on in (("quick", quick), ("full", full), ("real", real)) if on]
+    if len(presets) > 1 or (command and presets):
+        given = [*(f"--{name}" for name in presets), *(["-- COMMAND"] if command else [])]
+        raise click.UsageError(f"{' and '.join(given)} exclude each other")
+    if command and workloads:
+        raise click.UsageError("--workloads and -- COMMAND exclude each other")
+    interpreter.ensure()
+
+    from rich.console import Console
+
+    from . import allocators as columns
+    from . import catalog
+
+    preset = catalog.PRESETS["command" if command else (presets or ["default"])[0]]
+    preset = _adjusted(preset, budget, rounds, target)
+    try:
+        available = columns.known(lib)
+        chosen = _chosen(available, allocators, baseline, [item.split("=")[0] for item in lib])
+        works = _works(preset, workloads, command, timeout)
+    except (columns.AllocatorError, catalog.CatalogError) as error:
+        raise click.UsageError(str(error)) from None
+    console = Console()
+    if list_:
+        _list(console, available, works)
+        return
+    seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+    folder = out or _new_folder()
+    raise typer.Exit(_measure(console, chosen, works, preset, baseline, seed, pin, folder))
+
+
+@app.command("compare")
+def _compare(
+    a: Path = typer.Argument(..., metavar="A.json", help="Before."),
+    b: Path = typer.Argument(..., metavar="B.json", help="After."),
+    fail_over: str = typer.Option("3%", metavar="PERCENT", help="What counts as a regression."),
+    allocator: list[str] = typer.Option(
+        [], metavar="NAME", help="Whose figures (default: brimful's).", show_default=False
+    ),
+    absolute: bool = typer.Option(
+        False, help="Compare times as they are, not relative to the other allocators."
+    ),
+) -> None:
+    """Compare two results; the exit code is a gate.
+
+    0: fine. 1: a regression. 2: wrong usage. 3: too noisy to say.
+    """
+    interpreter.ensure()
+    from . import compare
+
+    raise typer.Exit(compare.main_compare(a, b, _percent(fail_over), allocator, absolute))
+
+
+@app.command("report")
+def _report(
+    file: Path = typer.Argument(..., metavar="RESULTS.json"),
+    charts: Path = typer.Option(
+        None, metavar="DIR", help="Also write every chart there, as SVG and PNG."
+    ),
+    baseline: str = typer.Option("", metavar="NAME", help="Instead of the run's own."),
+) -> None:
+    """Show a result again: the tables here, results.csv and report.html beside the file."""
+    interpreter.ensure()
+    from rich.console import Console
+
+    from . import model
+
+    try:
+        result = model.load(file)
+    except model.ResultError as error:
+        raise click.UsageError(str(error)) from None
+    if baseline:
+        result.options["baseline"] = baseline
+    _present(Console(), result, file.parent)
+    if charts is not None:
+        from . import report
+
+        report.export_charts(result, charts)
+
+
+def _script(name: str, arguments: list[str]) -> None:
+    """Hand over to a script of bench/."""
+    path = os.path.join(locate.project_root(), "bench", name)
+    if not os.path.exists(path):
+        typer.echo(f"brimful: no {path}: the benchmarks need a checkout", err=True)
+        raise typer.Exit(1)
+    sys.stdout.flush()
+    os.execv(PYTHON, [PYTHON, path, *arguments])
+
+
+@app.command("micro", context_settings=FORWARD)
+def _micro(context: typer.Context) -> None:
+    """malloc+free pairs on a heap of K live objects (bench/pairs.py; --help there)."""
+    _script("pairs.py", context.args)
+
+
+@app.command("metrics", context_settings=FORWARD)
+def _metrics(context: typer.Context) -> None:
+    """Start-up, trivial RSS, metadata and give-back (bench/metrics.py; --help there)."""
+    _script("metrics.py", context.args)
+
+
+@app.command("demo", context_settings=FORWARD)
+def _demo(context: typer.Context) -> None:
+    """Real programs under the system's allocator and brimful (bench/run_demo.py; --help there)."""
+    _script("run_demo.py", context.args)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _percent(text: str) -> float:
+    """0.03 of "3%" or "3"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
+    if found is None or not 0 < float(found[1]) <= 1000:
+        raise click.UsageError(f"{text!r} is not a percentage, as in 3%")
+    return float(found[1]) / 100
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|)", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise click.UsageError(f"--budget {text!r}: a time as in 90s, 20m or 3h")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _adjusted(preset: catalog.Preset, budget: str, rounds: str, target: str) -> catalog.Preset:
+    if budget:
+        preset = replace(preset, budget_s=_seconds(budget))
+    if target:
+        preset = replace(preset, target=_percent(target))
+    if rounds:
+        found = re.fullmatch(r"(\d+)(?::(\d+))?", rounds)
+        least = int(found[1]) if found else 0
+        most = int(found[2]) if found and found[2] else max(least, preset.most_rounds)
+        if not 1 <= least <= most:
+            raise click.UsageError(f"--rounds {rounds!r}: LEAST[:MOST], as in 5:20")
+        preset = replace(preset, least_rounds=least, most_rounds=most)
+    return preset
+
+
+def _chosen(
+    available: Sequence[Allocator], names: str, baseline: str, further: Sequence[str]
+) -> list[Allocator]:
+    """The columns, baseline first; those of --lib are always among them."""
+    from . import allocators as columns
+
+    everyone = ",".join(allocator.name for allocator in available)
+    wanted = ",".join([baseline, names or everyone, *further])
+    return columns.choose(available, wanted)
+
+
+def _works(
+    preset: catalog.Preset, workloads: str, command: list[str], timeout: float
+) -> list[catalog.Work]:
+    from . import catalog, programs
+
+    if command:
+        return [catalog.user_command(command, timeout)]
+    if preset.name == "real":
+        works = [catalog.Work(cell, 120, memory=True) for cell in programs.cells()]
+    else:
+        works = catalog.works(preset)
+        if workloads and preset.name != "full":
+            # A row that is asked for by name runs whether or not this preset has it.
+            have = {work.cell.workload for work in works}
+            more = [entry for entry in catalog.entries() if entry["name"] not in have]
+            works += [work for entry in more for work in catalog.expand(entry, preset)]
+    return catalog.select(works, workloads) if workloads else works
+
+
+def _new_folder() -> Path:
+    stamp = datetime.datetime.now().strftime("%Y-%m-%dT%H%M%S")
+    return Path(locate.project_root()) / "build" / "bench" / "results" / stamp
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+def _list(console: Console, allocators: Sequence[Allocator], works: Sequence[catalog.Work]) -> None:
+    for allocator in allocators:
+        state = allocator.missing and f"missing: {allocator.missing}"
+        facts = [allocator.version, allocator.origin, allocator.mode, state]
+        console.print(f"{allocator.name:20}", " · ".join(filter(None, facts)), soft_wrap=True)
+    console.print()
+    for work in works:
+        state = work.cell.missing and f" (missing: {work.cell.missing})"
+        console.print(f"{work.cell.name:26}", f"{work.cell.title}{state}", soft_wrap=True)
+
+
+def _measure(
+    console: Console,
+    allocators: Sequence[Allocator],
+    works: Sequence[catalog.Work],
+    preset: catalog.Preset,
+    baseline: str,
+    seed: int,
+    pin: str,
+    folder: Path,
+) -> int:
+    from . import catalog, engine, machine, progress
+    from .model import Result, Status
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        catalog.compile_programs([work.cell for work in works])
+    except OSError as error:
+        raise click.UsageError(f"--out {folder}: {error.strerror}") from None
+    except catalog.CatalogError as error:
+        console.print(f"brimful: {error}", markup=False)
+        return 1
+    result = Result(
+        environment=machine.environment(),
+        options={
+            "preset": preset.name,
+            "scale": preset.scale,
+            "baseline": baseline,
+            "seed": seed,
+            "budget_s": preset.budget_s,
+            "target": preset.target,
+            "rounds": [preset.least_rounds, preset.most_rounds],
+            "pinned": pin,
+            "command_line": ["brimful", *sys.argv[1:]],
+        },
+        allocators=list(allocators),
+        cells=[work.cell for work in works],
+    )
+    interrupted = False
+    with progress.Display(console, preset.budget_s) as display:
+        try:
+            engine.Engine(result, works, preset, baseline, seed, display, pin or None).run()
+        except KeyboardInterrupt:
+            interrupted = True
+    _present(console, result, folder)
+    if interrupted:
+        console.print("Interrupted: the figures are those measured until then.")
+        return 130
+    bad = any(sample.status not in (Status.OK, Status.MISSING) for sample in result.samples)
+    return 1 if bad else 0
+
+
+def _present(console: Console, result: Result, folder: Path) -> None:
+    """Everything a result is shown as: three files and the tables in the terminal."""
+    import csv
+
+    from . import league, model, report, summary
+
+    model.save(result, folder / "results.json")
+    rows = summary.csv_rows(result)
+    with (folder / "results.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    league.show(result, console)
+    report.write_report(result, folder / "report.html")
+    console.print(f"\nReport: {folder / 'report.html'}", markup=False, soft_wrap=True)
