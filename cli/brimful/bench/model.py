@@ -177,8 +177,20 @@ def save(result: Result, path: Path) -> None:
     """Write the file in one step: whoever reads meanwhile sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(dataclasses.asdict(result), ensure_ascii=False, indent=1) + "\n")
+    fresh.write_text(_text(dataclasses.asdict(result)))
     os.replace(fresh, path)
+
+
+def _text(data: dict[str, Any]) -> str:
+    """JSON with one line for each item of a list: small, and a difference shows what differs."""
+    parts = []
+    for key, value in data.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in value)
+            text = f"[\n{lines}\n]"
+        parts.append(f"{json.dumps(key)}: {text}")
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def load(path: Path) -> Result:
