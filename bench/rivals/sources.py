@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Fetches the packages that carry rivals' sources, by the registries' own clients.
+
+cargo and pip are used rather than plain downloads because a machine that reaches the registries
+only through mirrors has told these clients how. The checksum in the table is compared after the
+fetch, so a mirror cannot slip in other sources. Nothing is compiled by either client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from rivals.catalog import Crate, Sdist
+from rivals.recipes import BuildError, Shell
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fetch(origin: Crate | Sdist, folder: Path, shell: Shell) -> Path:
+    """The sources of `origin`, unpacked below `folder`; fetched only if they are not there yet."""
+    if isinstance(origin, Crate):
+        return fetch_crate(origin, folder / origin.package, shell)
+    return fetch_sdist(origin, folder / origin.package, shell)
+
+
+def fetch_crate(crate: Crate, folder: Path, shell: Shell) -> Path:
+    """cargo vendor of a project whose only dependency is the crate, at exactly this version."""
+    found = unpacked_crate(crate, folder)
+    if found is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "src").mkdir(parents=True)
+        (folder / "src" / "lib.rs").write_text("")
+        (folder / "Cargo.toml").write_text(
+            '[package]\nname = "rival"\nversion = "0.0.0"\nedition = "2021"\n\n'
+            f'[dependencies]\n{crate.package} = "={crate.version}"\n'
+        )
+        shell.run(["cargo", "vendor", "--versioned-dirs", "vendor"], cwd=folder)
+        found = unpacked_crate(crate, folder)
+    if found is None:
+        raise BuildError(f"cargo did not fetch {crate.package} {crate.version}")
+    checksum = json.loads((found / ".cargo-checksum.json").read_text()).get("package")
+    compare(crate.sha256, str(checksum), str(crate))
+    return found
+
+
+def unpacked_crate(crate: Crate, folder: Path) -> Path | None:
+    """Where cargo put the crate: some versions carry build metadata after a plus sign."""
+    base = f"{crate.package}-{crate.version}"
+    found = [folder / "vendor" / base, *sorted(folder.glob(f"vendor/{base}+*"))]
+    return next((path for path in found if path.is_dir()), None)
+
+
+def fetch_sdist(sdist: Sdist, folder: Path, shell: Shell) -> Path:
+    """pip download of the source distribution only."""
+    stem = f"{sdist.package.replace('-', '_')}-{sdist.version}"
+    archive = folder / f"{stem}.tar.gz"
+    if not archive.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = ["--no-deps", "--no-binary", sdist.package, "--dest", str(folder)]
+        requirement = f"{sdist.package}=={sdist.version}"
+        shell.run([*pip(), "download", *wanted, requirement], cwd=folder)
+    compare(sdist.sha256, hashlib.sha256(archive.read_bytes()).hexdigest(), str(sdist))
+    if not (folder / stem).is_dir():
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+    return folder / stem
+
+
+def pip() -> list[str]:
+    """The first pip that runs: this interpreter's, or one of the project's environments'."""
+    environments = [ROOT / "build" / name / "bin" / "python" for name in ("venv-bench", "venv")]
+    for python in [Path(sys.executable), *environments]:
+        line = [str(python), "-m", "pip"]
+        try:
+            subprocess.run([*line, "--version"], check=True, capture_output=True, timeout=60)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        return [*line, "--disable-pip-version-check"]
+    raise BuildError("pip is not installed")
+
+
+def compare(wanted: str, got: str, what: str) -> None:
+    if wanted != got:
+        raise BuildError(f"{what} has another checksum ({got[:12]}…) than the table says")
