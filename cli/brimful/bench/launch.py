@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""Runs one command through the launcher (bench/micro/measure.c) and gathers what it left behind.
+
+The environment is the caller's without anything that steers an allocator or the loader; the settings
+of the allocator are put in afterwards. Programs (not the user's own command) run in a folder of
+their own that is removed afterwards.
+
+A driver (bench/programs/serve_*.py) is a program that measures another one itself: it starts a
+server through the same launcher, loads it with a client, and prints the launcher's report under
+"measured" in its line. The driver and its client then run on the system's malloc, and times, memory
+and proof are those of the server alone; `seconds` is what the client saw. It learns what to do from
+BENCH_MEASURE (the launcher and its arguments, one to a line) and prints nothing but the line.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import locate
+from . import proof
+from .model import Allocator, Cell, Status
+
+# Variables by which allocators, the loader and Python choose how memory is had.
+STEERING = re.compile(
+    r"LD_(PRELOAD|AUDIT|DEBUG|BIND|TRACE|WARN)|BRIMFUL|BENCH_|MALLOC_|_?RJEM_|JE_|JEMALLOC|"
+    r"TCMALLOC|HEAP(PROFILE|CHECK)|MIMALLOC|SCUDO|SNMALLOC|RPMALLOC|TBB_MALLOC|MESH_|"
+    r"GLIBC_TUNABLES|PYTHONMALLOC|GLIBCXX_FORCE_NEW"
+)
+GRACE_S = 30  # for the launcher itself, beyond the command's time
+REASON_LENGTH = 160
+TAIL_BYTES = 1 << 22  # of standard output: the workload's line is the last
+
+
+class LauncherError(Exception):
+    """Nothing can be measured here; the message says why."""
+
+
+class Failure(Exception):
+    """A run does not count, and why."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class How:
+    """The circumstances of a run."""
+
+    timeout_s: float
+    cpus: str | None = None  # to pin the command to, as in "0,2-3"
+    sample_ms: int | None = None  # between two looks at its memory
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a launched command left behind."""
+
+    measured: dict[str, Any] = field(default_factory=dict)  # the launcher's report
+    line: dict[str, Any] = field(default_factory=dict)  # the workload's own
+    last_words: str = ""  # last line of standard error
+
+
+def is_driver(cell: Cell) -> bool:
+    """Whether the command measures its program itself."""
+    return any(Path(word).name.startswith("serve_") for word in cell.command[:2])
+
+
+def is_workload(cell: Cell) -> bool:
+    """Whether the command is a program of ours that prints a line of JSON."""
+    return cell.family not in ("program", "command")
+
+
+def run(cell: Cell, allocator: Allocator, how: How) -> Run:
+    """Run the command to its end, which must be a good one.
+
+    Raises Failure if it did not end by itself, in time, with 0, and LauncherError.
+    """
+    with tempfile.TemporaryDirectory(prefix="brimful-bench-") as name:
+        folder = Path(name)
+        done = _call(cell, allocator, how, folder)
+        try:
+            measured = json.loads(done.stdout)
+        except ValueError:
+            said = last_line(done.stderr) or f"exit code {done.returncode}"
+            raise Failure(Status.FAILED, f"cannot be launched: {said}") from None
+        last_words = last_line((folder / "stderr").read_text(errors="replace"))
+        line = find_line(folder / "stdout")
+    _check_end(measured, last_words, how)
+    if is_driver(cell):
+        measured = line.get("measured")
+        if not isinstance(measured, dict):
+            raise Failure(Status.FAILED, "the driver printed no result")
+        _check_end(measured, str(line.get("last_words", "")), how)
+    return Run(measured, line, last_words)
+
+
+@functools.cache
+def launcher() -> str:
+    """Path of the static launcher, compiled if needed. Raises LauncherError."""
+    root = Path(locate.project_root())
+    source = root / "bench" / "micro" / "measure.c"
+    binary = root / "build" / "bench" / "measure"
+    inputs = [source, *source.parent.glob("*.h")]
+    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
+        return str(binary)
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    fresh = f"{binary}.{os.getpid()}"
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-static", "-o", fresh, str(source)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except FileNotFoundError:
+        raise LauncherError("gcc is not installed: run tools/install-deps.sh bench") from None
+    if done.returncode != 0:
+        raise LauncherError(f"cannot compile {source}:\n{done.stderr}")
+    os.replace(fresh, binary)
+    return str(binary)
+
+
+def clean_environment() -> dict[str, str]:
+    """The caller's environment without what steers an allocator, the loader or this bench."""
+    return {name: value for name, value in os.environ.items() if not STEERING.match(name)}
+
+
+def _preload(cell: Cell, allocator: Allocator) -> str:
+    """What LD_PRELOAD gets. A program that is not ours may bring an allocator: see proof."""
+    if allocator.library:
+        return locate.preloadable(allocator.library)
+    return "" if is_workload(cell) else proof.c_library()
+
+
+def _call(
+    cell: Cell, allocator: Allocator, how: How, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    timeout = ["--timeout", f"{how.timeout_s:g}"]
+    outer = ["--cpus", how.cpus] if how.cpus else []
+    inner = _inner_arguments(cell, allocator, how)
+    environment = clean_environment()
+    if is_driver(cell):
+        environment["BENCH_MEASURE"] = "\n".join([launcher(), *timeout, *inner])
+        inner = []
+    line = [launcher(), *timeout, *outer, *inner]
+    line += ["--stdout", str(folder / "stdout"), "--stderr", str(folder / "stderr")]
+    there = None
+    if cell.family != "command":
+        there = folder / "work"
+        there.mkdir()
+        environment["TMPDIR"] = str(there)
+    try:
+        done = subprocess.run(
+            [*line, "--", *cell.command],
+            env=environment,
+            cwd=there,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=how.timeout_s + GRACE_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failure(Status.TIMED_OUT, f"no end after {how.timeout_s:g} s") from None
+    if done.returncode == 130:
+        raise KeyboardInterrupt
+    return done
+
+
+def _inner_arguments(cell: Cell, allocator: Allocator, how: How) -> list[str]:
+    """What concerns the program under test, and not the driver around it."""
+    preload = _preload(cell, allocator)
+    arguments = ["--preload", preload] if preload else []
+    for name, value in allocator.settings.items():
+        arguments += ["--set", f"{name}={value}"]
+    if how.sample_ms is not None:
+        arguments += ["--sample-ms", str(how.sample_ms)]
+    return arguments
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:REASON_LENGTH] if lines else ""
+
+
+def find_line(output: Path) -> dict[str, Any]:
+    """The last line of `output` that is a workload's JSON, or {}."""
+    tail = output.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
+    for text in reversed(tail.splitlines()):
+        if '"workload"' not in text:
+            continue
+        try:
+            data = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(data, dict) and "workload" in data:
+            return data
+    return {}
+
+
+def _check_end(measured: dict[str, Any], last_words: str, how: How) -> None:
+    """Raises Failure unless the program ended by itself, in time, with 0."""
+    said = f": {last_words}" if last_words else ""
+    if measured["timed_out"]:
+        raise Failure(Status.TIMED_OUT, f"no end after {how.timeout_s:g} s{said}")
+    number = measured["signal"]
+    if number:
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        hint = " (out of memory?)" if number == signal.SIGKILL else ""
+        raise Failure(Status.CRASHED, f"ended by {name}{hint}{said}")
+    if measured["exit_code"] != 0:
+        raise Failure(Status.FAILED, f"exit code {measured['exit_code']}{said}")
