@@ -21,6 +21,9 @@
 
 #include "many_threads.h"
 
+// clang 14 declares the sized form only when told to.
+void operator delete(void* object, std::size_t bytes) noexcept;
+
 using namespace workload;
 
 namespace {

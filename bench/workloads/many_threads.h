@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "workload.h"
 
@@ -119,6 +120,44 @@ template <class T>
 void drop_table(T* table, std::size_t count, LiveCounter& counter) {
   counter.freed(count * sizeof(T));
   std::free(table);
+}
+
+// An object that carries its own size in its first word, mixed with its address and repeated in each page and in the
+// last word: for objects that are found through a shared array, where there is room for the pointer alone. A multiple
+// of 8 bytes, at most 16 MiB.
+using Described = std::uint64_t;
+
+constexpr std::size_t kDescribedMost = std::size_t{16} << 20;
+constexpr std::size_t kDescribedStep = 4096 / sizeof(Described);  // a mark in each page: the object is lived in
+
+inline std::uint64_t description_of(const Described* object, std::size_t bytes) {
+  return bytes ^ 0xBF58476D1CE4E5B9U ^ reinterpret_cast<std::uint64_t>(object);
+}
+
+inline Described* make_described(std::size_t bytes, LiveCounter& counter) {
+  auto* object = static_cast<Described*>(std::malloc(bytes));
+  if (object == nullptr) fail("malloc returned NULL");
+  counter.made(bytes);
+  const std::size_t words = bytes / sizeof(Described);
+  const std::uint64_t mark = description_of(object, bytes);
+  for (std::size_t i = 0; i < words; i += kDescribedStep) object[i] = mark;
+  object[words - 1] = mark;
+  return object;
+}
+
+// NULL is allowed.
+inline void drop_described(Described* object, LiveCounter& counter) {
+  if (object == nullptr) return;
+  const std::uint64_t mark = object[0];
+  const std::size_t bytes = mark ^ description_of(object, 0);
+  const std::size_t words = bytes / sizeof(Described);
+  if (bytes == 0 || bytes > kDescribedMost || bytes % sizeof(Described) != 0) fail("an object was overwritten");
+  for (std::size_t i = 0; i < words; i += kDescribedStep) {
+    if (object[i] != mark) fail("an object was overwritten");
+  }
+  if (object[words - 1] != mark) fail("an object was overwritten");
+  counter.freed(bytes);
+  std::free(object);
 }
 
 // All of `threads` wait for each other, asleep. The workloads that sweep the number of threads wait before and after

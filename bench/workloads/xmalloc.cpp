@@ -4,7 +4,8 @@
 // bounded queue, so every object is freed by another thread than the one that made it, and no freer ever allocates.
 //
 // Imitates xmalloc-test, from Lever and Boreham, "malloc() Performance in a Multithreaded Linux Environment", USENIX
-// 2000 (as mimalloc-bench describes its later form: an asymmetric workload of batches), with the work fixed.
+// 2000, in the later form that the README of mimalloc-bench describes: purely allocating and purely deallocating
+// threads, objects of various sizes migrating between them. Here the work is fixed and the queue bounded.
 //
 // It shows how freed memory finds its way back to the thread that can use it. An allocator that keeps it with the
 // freeing thread grows until the queue's bound stops mattering: look at the peak resident size too.
