@@ -288,13 +288,59 @@ def geometric_mean(workloads: Mapping[str, Sequence[ArrayLike]], *, beyond: bool
     FEWEST_WORKLOADS), and within each the rounds are, by way of the distributions above.
     """
     chance = np.random.default_rng(SEED)
-    cells = [[np.asarray(logs, dtype=float) for logs in group] for group in workloads.values()]
-    counts = [len(logs) for group in cells for logs in group]
-    centre = float(np.mean([np.mean([np.median(logs) for logs in group]) for group in cells]))
+    cells = [[_resampled(logs, chance) for logs in group] for group in workloads.values()]
+    return _two_levels(cells, chance, beyond)
+
+
+def geometric_mean_change(
+    before: Mapping[str, Sequence[ArrayLike]], after: Mapping[str, Sequence[ArrayLike]]
+) -> Mean:
+    """The geometric mean of after / before over the same cells in two runs, of these rows only.
+
+    Both map the same workloads to the same cells in the same order. Rounds of two runs are not
+    pairs, so each run's medians are drawn by themselves.
+    """
+    chance = np.random.default_rng(SEED)
+    cells = [
+        [
+            _resampled(new, chance).over(_resampled(old, chance))
+            for new, old in zip(after[name], before[name], strict=True)
+        ]
+        for name in before
+    ]
+    return _two_levels(cells, chance, beyond=False)
+
+
+@dataclass(frozen=True)
+class _Resampled:
+    """A cell: its median, RESAMPLES medians of resamples, and how many rounds they are of."""
+
+    median: float
+    draws: Floats
+    count: int
+
+    def over(self, other: _Resampled) -> _Resampled:
+        fewer = min(self.count, other.count)
+        return _Resampled(self.median - other.median, self.draws - other.draws, fewer)
+
+
+def _resampled(logs: ArrayLike, chance: np.random.Generator) -> _Resampled:
+    values = np.asarray(logs, dtype=float)
+    middles, weights = _distribution(values)
+    draws = chance.choice(middles, size=RESAMPLES, p=weights)
+    return _Resampled(median(values), draws, len(values))
+
+
+def _two_levels(
+    cells: Sequence[Sequence[_Resampled]], chance: np.random.Generator, beyond: bool
+) -> Mean:
+    """The mean of `cells`, grouped by workload, with its interval; see geometric_mean."""
+    counts = [cell.count for group in cells for cell in group]
+    centre = math.exp(np.mean([np.mean([cell.median for cell in group]) for group in cells]))
     beyond = beyond and len(cells) >= FEWEST_WORKLOADS
     if not beyond and min(counts) < FEWEST_PAIRS:
-        return Mean(math.exp(centre), 0.0, math.inf, len(counts), len(cells), False)
-    draws = np.array([np.mean([_draws(logs, chance) for logs in group], axis=0) for group in cells])
+        return Mean(centre, 0.0, math.inf, len(counts), len(cells), False)
+    draws = np.array([np.mean([cell.draws for cell in group], axis=0) for group in cells])
     if beyond:
         which = chance.integers(len(cells), size=(len(cells), RESAMPLES))
         means = draws[which, chance.integers(RESAMPLES, size=which.shape)].mean(axis=0)
@@ -303,13 +349,7 @@ def geometric_mean(workloads: Mapping[str, Sequence[ArrayLike]], *, beyond: bool
         means = draws.mean(axis=0)
         tail = _tail(sum(counts) - len(counts) + 1, LEVEL)  # as one sample of all the freedom
     low, high = (math.exp(end) for end in np.quantile(means, (tail, 1 - tail)))
-    return Mean(math.exp(centre), low, high, len(counts), len(cells), beyond)
-
-
-def _draws(logs: Floats, chance: np.random.Generator) -> Floats:
-    """RESAMPLES medians of resamples of one cell."""
-    values, weights = _distribution(logs)
-    return chance.choice(values, size=RESAMPLES, p=weights)
+    return Mean(centre, low, high, len(counts), len(cells), beyond)
 
 
 def frontier(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class SummaryError(Exception):
 
 
 def summarize(result: Result, baseline: str = "") -> Summary:
-    """All tables. `baseline` is what ratios are over; "" is glibc, or else the first rival.
+    """All tables. `baseline` is what ratios are over; "" is the run's own, glibc, or the first rival.
 
     Raises SummaryError if there is no such allocator, or none at all.
     """
@@ -103,10 +103,12 @@ def _pick_baseline(result: Result, wanted: str) -> str:
     names = [allocator.name for allocator in here]
     if not names:
         raise SummaryError("the result has no allocator that could run")
-    if wanted and wanted not in names:
+    wanted = wanted or str(result.options.get("baseline", ""))
+    if wanted and wanted not in (allocator.name for allocator in result.allocators):
         raise SummaryError(f"no allocator {wanted!r} in the result; there are: {', '.join(names)}")
     rivals = [allocator.name for allocator in here if not allocator.ours]
-    return wanted or next((name for name in names if name == "glibc"), (rivals or names)[0])
+    choices = (wanted, "glibc", *rivals, *names)
+    return next(name for name in choices if name in names)
 
 
 class _Maker:
@@ -394,8 +396,9 @@ CSV_COLUMNS = (
 )
 
 
-def csv_rows(summary: Summary) -> list[dict[str, str | float | int]]:
+def csv_rows(source: Result | Summary) -> list[dict[str, str | float | int]]:
     """One row per cell × allocator × metric; of a failed cell one row, with its reason."""
+    summary = summarize(source) if isinstance(source, Result) else source
     table: list[dict[str, str | float | int]] = []
     for row in summary.rows:
         for name, entry in row.entries.items():
