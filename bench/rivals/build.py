@@ -9,8 +9,8 @@ A library is built again only if its origin, its recipe or its compiler changed,
 the one that was built, or with --force; probes always run, because Debian's libraries change
 without us. The manifest is a list with one entry for each configuration in the table, also for
 those that cannot be had: name, title, version, origin, library (absolute path or null), sha256,
-settings (variables to run it under), mode (the front end that the probe saw run), compiler, and
-missing (null, or why it cannot be measured).
+settings (variables to run it under), mode (the front end that the probe saw run), limits (what it
+cannot do), compiler, and missing (null, or why it cannot be measured).
 
 Exit code: 0 if all that can be had is there, 1 if something failed, 2 for bad arguments.
 """
@@ -27,6 +27,7 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +79,10 @@ class Workshop:
             self.prove(rival, library, entry)
         except BuildError as error:
             entry["missing"] = str(error)
+        except Exception as error:
+            # A fault of ours or of the disk: this rival's too, and still no reason to lose the rest.
+            entry["missing"] = f"{type(error).__name__}: {error}"
+            (self.folder / "logs" / f"{rival.name}-fault.log").write_text(traceback.format_exc())
         return entry
 
     def prove(self, rival: Rival, library: Path, entry: Entry) -> None:
@@ -86,8 +91,9 @@ class Workshop:
         program = probing.compile_probe(shell, self.folder / "work" / "probe")
         verdict = probing.probe(program, library, rival.settings, rival.mode, shell.log)
         entry["mode"] = verdict.mode or None
+        entry["limits"] = list(verdict.limits)
         if verdict.fault:
-            raise BuildError(verdict.fault)
+            raise BuildError(f"{rival.flaw}; {verdict.fault}" if rival.flaw else verdict.fault)
         entry["library"] = str(library)
         entry["sha256"] = sha256(library)
 
@@ -155,6 +161,7 @@ def blank(rival: Rival) -> Entry:
         "sha256": None,
         "settings": dict(rival.settings),
         "mode": None,
+        "limits": [],
         "compiler": None,
         "missing": None,
     }
@@ -255,7 +262,7 @@ def arguments(rivals: Sequence[Rival], argv: Sequence[str]) -> argparse.Namespac
 
 def build_all(workshop: Workshop, rivals: Sequence[Rival], chosen: Sequence[Rival]) -> bool:
     """Build `chosen` and write the manifest of all `rivals`; false if something failed."""
-    workshop.folder.mkdir(parents=True, exist_ok=True)
+    (workshop.folder / "logs").mkdir(parents=True, exist_ok=True)
     path = workshop.folder / "manifest.json"
     made: list[Entry] = []
     for number, rival in enumerate(chosen, 1):
@@ -271,7 +278,7 @@ def build_all(workshop: Workshop, rivals: Sequence[Rival], chosen: Sequence[Riva
     failed = [
         rival.name
         for rival, entry in zip(chosen, made, strict=True)
-        if entry["missing"] and not isinstance(rival.origin, Nowhere)
+        if entry["missing"] and not isinstance(rival.origin, Nowhere) and not rival.flaw
     ]
     if failed:
         say(f"\nFailed: {', '.join(failed)} (logs in {workshop.folder / 'logs'})")

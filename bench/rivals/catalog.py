@@ -80,6 +80,7 @@ class Rival:
     library: str = ""  # rivals with the same one share a build; the name if empty
     settings: dict[str, str] = field(default_factory=dict)
     mode: str = ""  # what the probe must find running; anything goes if empty
+    flaw: str = ""  # why this version is known to fail the probe; then that is no surprise
 
     def build_name(self) -> str:
         return self.library or self.name
@@ -161,7 +162,14 @@ RIVALS: tuple[Rival, ...] = (
         "2026060603",
         recipes.hardened_light,
     ),
-    Rival("isoalloc", "IsoAlloc", ISOALLOC, "0.3.0", recipes.isoalloc),
+    Rival(
+        "isoalloc",
+        "IsoAlloc",
+        ISOALLOC,
+        "0.3.0",
+        recipes.isoalloc,
+        flaw="its realloc aborts on blocks whose chunk was rounded up past its limit of small sizes",
+    ),
     Rival("hoard", "Hoard", HOARD, "2016", recipes.hoard),
     Rival(
         "tcmalloc-percpu",

@@ -4,8 +4,9 @@
 //
 // A library that is not really loaded, or that loses blocks, would give fine figures: the first measures glibc,
 // the second measures nothing. So every rival runs this before it may be measured. It prints one line for each
-// call it looked up ("serves malloc /path"), the front end that runs if the library can say it ("mode …"), and
-// either "sound" or one line "fault: …" with exit code 1. The checks are those that hold for every malloc:
+// call it looked up ("serves malloc /path"), each stage that it begins, alignments that the library cannot give
+// ("limit …"), the front end that runs if the library can say it ("mode …"), and either "sound" or one line
+// "fault: …" with exit code 1. The checks are those that hold for every malloc:
 // contents survive, blocks do not overlap, alignment, realloc, calloc, and blocks freed by another thread than
 // the one that asked for them.
 #define _GNU_SOURCE 1
@@ -128,20 +129,42 @@ static void check_calloc(void) {
   }
 }
 
-static void check_aligned(void) {
-  for (size_t alignment = 16; alignment <= 64u << 10; alignment *= 2) {
-    void* pointer = opaque(aligned_alloc(alignment, 3 * alignment));
-    void* other = NULL;
-    if (pointer == NULL || (uintptr_t)pointer % alignment != 0) fail("aligned_alloc misaligned", alignment);
-    if (posix_memalign(&other, alignment, 100) != 0 || (uintptr_t)other % alignment != 0) {
-      fail("posix_memalign misaligned", alignment);
-    }
-    if (malloc_usable_size(other) < 100) fail("malloc_usable_size is too small", 100);
-    memset(pointer, 1, 3 * alignment);
-    memset(other, 2, 100);
-    free(pointer);
-    free(other);
+// What is wrong with blocks of this alignment, or NULL. Blocks with a fault are kept: freeing them may abort.
+static const char* aligned_fault(size_t alignment) {
+  void* pointer = opaque(aligned_alloc(alignment, 3 * alignment));
+  void* other = NULL;
+  if (pointer == NULL || (uintptr_t)pointer % alignment != 0) return "aligned_alloc cannot align";
+  if (posix_memalign(&other, alignment, 100) != 0 || (uintptr_t)other % alignment != 0) {
+    return "posix_memalign cannot align";
   }
+  if (malloc_usable_size(other) < 100) return "malloc_usable_size is too small for a block aligned";
+  memset(pointer, 1, 3 * alignment);
+  memset(other, 2, 100);
+  free(pointer);
+  free(other);
+  return NULL;
+}
+
+// Programs ask for a page at most; beyond it a failure is a limit worth knowing and no fault.
+static void check_aligned(void) {
+  for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+    const char* fault = aligned_fault(alignment);
+    if (fault != NULL) fail(fault, alignment);
+  }
+}
+
+static void say_limits(void) {
+  for (size_t alignment = 8192; alignment <= 1u << 20; alignment *= 2) {
+    const char* fault = aligned_fault(alignment);
+    if (fault == NULL) continue;
+    printf("limit %s to %zu bytes or more\n", fault, alignment);
+    return;
+  }
+}
+
+static void begin(const char* stage) {
+  printf("checking %s\n", stage);
+  fflush(stdout);
 }
 
 static void say_who_serves(const char* name) {
@@ -164,11 +187,15 @@ int main(void) {
   static const char* const kCalls[] = {
       "malloc", "free", "calloc", "realloc", "aligned_alloc", "posix_memalign", "malloc_usable_size"};
   for (size_t i = 0; i < sizeof kCalls / sizeof kCalls[0]; i++) say_who_serves(kCalls[i]);
-  fflush(stdout);
+  begin("threads");
   check_threads();
+  begin("realloc");
   check_realloc();
+  begin("calloc");
   check_calloc();
+  begin("alignment");
   check_aligned();
+  say_limits();
   say_mode();
   puts("sound");
   return 0;

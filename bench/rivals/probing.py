@@ -25,6 +25,7 @@ class Verdict:
 
     fault: str
     mode: str = ""
+    limits: tuple[str, ...] = ()  # what it cannot do, though most programs never ask for it
 
 
 def compile_probe(shell: Shell, target: Path) -> Path:
@@ -62,22 +63,28 @@ def judge(library: Path, mode: str, code: int, said: list[str], errors: str) -> 
     elsewhere = served_elsewhere(said, library)
     if elsewhere:
         return Verdict(f"the library does not serve {', '.join(elsewhere)}")
-    faults = [line.removeprefix("fault: ") for line in said if line.startswith("fault: ")]
-    if faults:
+    if faults := after(said, "fault: "):
         return Verdict(f"the probe found a fault: {faults[0]}")
     if code != 0 or "sound" not in said:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        stage = (after(said, "checking ") or ["nothing yet"])[-1]
         words = errors.strip().splitlines()
-        return Verdict(f"the probe ended with {how}" + (f": {words[-1][:160]}" if words else ""))
-    found = next((line.removeprefix("mode ") for line in said if line.startswith("mode ")), "")
+        quoted = f": {words[-1][:160]}" if words else ""
+        return Verdict(f"the probe ended with {how} while checking {stage}{quoted}")
+    found = "".join(after(said, "mode "))
     if mode and found != mode:
         return Verdict(f"it runs with {found or 'a front end it does not name'}, not {mode}", found)
-    return Verdict("", found)
+    return Verdict("", found, tuple(after(said, "limit ")))
+
+
+def after(said: list[str], word: str) -> list[str]:
+    """What follows `word` on the lines that begin with it."""
+    return [line.removeprefix(word) for line in said if line.startswith(word)]
 
 
 def served_elsewhere(said: list[str], library: Path) -> list[str]:
     """The calls that another file than `library` serves."""
-    served = [line.split(" ", 2)[1:] for line in said if line.startswith("serves ")]
+    served = [line.split(" ", 1) for line in after(said, "serves ")]
     if not served:
         return ["malloc"]
     return [call for call, path in served if os.path.realpath(path) != os.path.realpath(library)]

@@ -13,7 +13,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 from rivals.catalog import Crate, Sdist
@@ -67,8 +66,7 @@ def fetch_sdist(sdist: Sdist, folder: Path, shell: Shell) -> Path:
         shell.run([*pip(), "download", *wanted, requirement], cwd=folder)
     compare(sdist.sha256, hashlib.sha256(archive.read_bytes()).hexdigest(), str(sdist))
     if not (folder / stem).is_dir():
-        with tarfile.open(archive) as opened:
-            opened.extractall(folder, filter="data")
+        shell.run(["tar", "-xzf", archive], cwd=folder)
     return folder / stem
 
 
