@@ -229,8 +229,8 @@ int main(int argc, char** argv) {
   report.stop();
   const double drift = std::fabs(energy(bodies, count) / energy_before - 1);
   const double moved = std::sqrt((momentum(bodies, count) - momentum_before).square());
-  if (!(drift < 0.02)) fail("barnes: the energy was not conserved");
-  if (!(moved < 0.02)) fail("barnes: the momentum was not conserved");
+  if (!(drift < 0.005)) fail("barnes: the energy was not conserved");
+  if (!(moved < 0.005)) fail("barnes: the momentum was not conserved");
   report.operations = nodes;
   report.peak_live_bytes = live.most;
   report.extra("energy_drift", drift);
