@@ -41,6 +41,7 @@ from .tables import (
     Standing,
     Summary,
     Tally,
+    title,
 )
 
 __all__ = [
@@ -91,11 +92,6 @@ def word(verdict: Verdict, metric: str) -> str:
     """The verdict as it is said of this metric: "faster", "less", "no difference shown"…"""
     is_time = metric == FIGURE or METRIC[metric].unit in ("s", "ns")
     return _WORDS[verdict][is_time] if verdict in _WORDS else str(verdict)
-
-
-def title(metric: str) -> str:
-    """What a metric is called; FIGURE is "time"."""
-    return "time" if metric == FIGURE else METRIC[metric].title
 
 
 def _pick_baseline(result: Result, wanted: str) -> str:

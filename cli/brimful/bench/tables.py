@@ -14,12 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import statistics
-from .model import MEMORY, METRICS, Allocator, Cell, Result, Sample, Status
+from .model import MEMORY, METRIC, METRICS, Allocator, Cell, Result, Sample, Status
 from .statistics import Estimate, Mean, Noise, Ratio, Verdict
 
 FIGURE = "figure"  # the cell's own time, whatever it is called there
 MAIN = (FIGURE, MEMORY)  # what winners, losses and the league are about
 KEYS = (FIGURE, *(metric.key for metric in METRICS))
+
+
+def title(metric: str) -> str:
+    """What a metric is called; FIGURE is "time"."""
+    return "time" if metric == FIGURE else METRIC[metric].title
 
 
 @dataclass(frozen=True)
