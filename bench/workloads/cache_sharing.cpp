@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// cache-sharing: every thread makes one small object, writes it many times, frees it, and again. If two threads' objects
-// lie on one cache line, the line travels between the CPUs at every write and the program is several times slower.
+// cache-sharing: every thread makes one small object, writes it many times, frees it, and again. If two threads'
+// objects lie on one cache line, the line travels between the CPUs at every write and the program is several times
+// slower.
 //
 // Imitates cache-thrash and cache-scratch of Berger, McKinley, Blumofe and Wilson, "Hoard: a scalable memory allocator
 // for multithreaded applications", ASPLOS 2000:
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
   arguments.check();
 
   Report report(scratch ? "cache-scratch" : "cache-thrash", common.threads);
-  const std::uint64_t objects = common.scaled(6000);
+  const std::uint64_t objects = common.scaled(12000);
   LiveBytes live(common.threads);
   Barrier start(common.threads);
   {

@@ -12,7 +12,7 @@
 // A successor joins its predecessor at the end of its own life only: so the two may overlap, and there are never more
 // than two threads of one table.
 //
-//   --size BYTES (largest, default 1000)  --objects N (per table; default 5000, at most 400000 in all tables)
+//   --size BYTES (largest, default 1000)  --objects N (per table; default 5000, at most 200000 in all tables)
 //   --generations N (threads that live one after another on a table, default 10)
 //   --delete plain|sized (which operator delete; objects come from operator new)
 #include <semaphore.h>
@@ -118,14 +118,14 @@ int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
   const Common common(arguments, 2);
   const auto largest = arguments.integer("size", 1000, kLeast, 1U << 20);
-  const auto objects = arguments.integer("objects", std::min(5000U, 400000U / common.threads), 1, 1U << 24);
+  const auto objects = arguments.integer("objects", std::min(5000U, 200000U / common.threads), 1, 1U << 24);
   const auto generations = static_cast<unsigned>(arguments.integer("generations", 10, 1, 1U << 20));
   const bool sized = choice(arguments, "delete", {"plain", "sized"}) == 1;
   arguments.check();
   std::set_new_handler([] { fail("operator new found no memory"); });
 
   Report report("larson", common.threads);
-  Shared shared(common.threads, largest, common.scaled(15e6), generations, sized);
+  Shared shared(common.threads, largest, common.scaled(20e6), generations, sized);
   const std::size_t all = objects * common.threads;
   {
     LiveCounter counter(shared.live);

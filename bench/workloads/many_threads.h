@@ -33,7 +33,7 @@ class LiveBytes {
   std::int64_t grain() const { return grain_; }
 
   void add(std::int64_t change, std::uint64_t made) {
-    made_.fetch_add(made, std::memory_order_relaxed);  // relaxed: a statistic, read after the threads have ended
+    objects_.fetch_add(made, std::memory_order_relaxed);  // relaxed: a statistic, read after the threads have ended
     // relaxed: the sum and its peak publish nothing; each addition sees the sum that it makes
     const std::int64_t now = sum_.fetch_add(change, std::memory_order_relaxed) + change;
     std::int64_t peak = peak_.load(std::memory_order_relaxed);  // relaxed: the exchange below decides
@@ -47,7 +47,7 @@ class LiveBytes {
   void finish(Report& report, std::uint64_t expected) const {
     // relaxed: the threads have ended
     if (sum_.load(std::memory_order_relaxed) != 0) fail("the bytes freed are not the bytes made");
-    report.operations = made_.load(std::memory_order_relaxed);  // relaxed: as above
+    report.operations = objects_.load(std::memory_order_relaxed);  // relaxed: as above
     if (report.operations != expected) fail("the number of objects is not the expected one");
     report.peak_live_bytes = static_cast<std::uint64_t>(peak_.load(std::memory_order_relaxed));  // relaxed: as above
   }
@@ -56,7 +56,7 @@ class LiveBytes {
   const std::int64_t grain_;
   alignas(64) std::atomic<std::int64_t> sum_{0};
   std::atomic<std::int64_t> peak_{0};
-  std::atomic<std::uint64_t> made_{0};
+  std::atomic<std::uint64_t> objects_{0};
 };
 
 // One thread's part. Settles when it is destroyed, so it must not outlive its thread.

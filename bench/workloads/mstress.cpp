@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   arguments.check();
 
   Report report("mstress", common.threads);
-  const std::uint64_t objects = common.scaled(5e6);
+  const std::uint64_t objects = common.scaled(7e6);
   std::uint64_t weights = 0;
   std::uint64_t expected = 0;
   LiveBytes live(common.threads);

@@ -2,8 +2,8 @@
 //
 // smart-heap: objects of mixed sizes made in runs. Every other object of a run is freed at once, the last made first,
 // as a stack of temporaries is; the rest of the run stays a while and is then freed the other way round, the first
-// made first. With --hand-over yes, what stays goes through places that all threads share, so it is mostly freed by another
-// thread than the one that made it.
+// made first. With --hand-over yes, what stays goes through places that all threads share, so it is mostly freed by
+// another thread than the one that made it.
 //
 // Imitates sh6bench and sh8bench of MicroQuill (the makers of SmartHeap), as the README of mimalloc-bench describes
 // them: some objects freed in LIFO order and others in reverse order; in sh8bench some by other threads besides.

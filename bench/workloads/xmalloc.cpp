@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   if (common.threads < 2) usage("threads (at least 2: one makes, one frees)");
 
   Report report("xmalloc", common.threads);
-  const std::uint64_t objects = common.scaled(8e6);
+  const std::uint64_t objects = common.scaled(10e6);
   const unsigned producers = common.threads / 2;
   LiveBytes live(common.threads);
   Queue queue(capacity, producers);
