@@ -20,8 +20,8 @@ namespace {
 
 // Pairs at --scale 1: fewer for sizes where a kernel call or a page fault is a part of each.
 double pairs_for(std::uint64_t size) {
-  if (size <= 65536) return 2e7;
-  if (size <= (1U << 20)) return 1e6;
+  if (size <= 32768) return 2e7;
+  if (size <= (1U << 20)) return 2e6;
   return 1e5;
 }
 

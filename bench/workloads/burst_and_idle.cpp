@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// burst-and-idle: a program allocates 256 MiB, frees it, and then waits: first without a single call to the allocator,
+// then with a trickle of small ones. Does the memory come back?
+//
+// Written after what users report of services (mimalloc issues 351, 383 and 1282, envoy issue 39006 on tcmalloc): the
+// memory of a peak stays for hours, because an allocator that gives back pages only in passing needs calls to do so,
+// and an idle service makes none. The still part comes first on purpose: after the trickle there would be nothing left
+// to learn from it.
+//
+//   --size MIB (of the burst at --scale 1; at most 2 GiB with the scale; default 256)
+//   --idle SECONDS (of each of the two parts, default 2.5; shorter below --scale 1)
+//   --survivors PERMILLE (objects that are not freed, default 0)
+// extra: resident_peak_mib, resident_freed_mib, resident_still_end_mib, resident_idle_end_mib. `seconds` is the time of
+// the burst and its frees, without the waiting.
+#include "live.h"
+
+using namespace workload;
+
+namespace {
+
+constexpr std::uint32_t kMost = 1U << 20;
+constexpr std::size_t kPage = 4096;
+constexpr double kTick = 0.01;
+constexpr std::size_t kTrickle = 20;  // objects in each tick
+
+struct Table {
+  unsigned char* object[kMost];
+  std::uint32_t bytes[kMost];
+};
+Table table;
+
+// Sizes as likely in each power of two from 16 bytes to 64 KiB; every page is written.
+std::uint32_t burst(std::uint64_t target, Random& random, Live& live) {
+  std::uint32_t count = 0;
+  while (live.now < target && count < kMost) {
+    const std::size_t base = std::size_t{1} << random.between(4, 15);
+    const std::size_t bytes = base + random.below(base);
+    auto* object = static_cast<unsigned char*>(make(bytes));
+    for (std::size_t at = kPage; at + sizeof(std::uint64_t) < bytes; at += kPage) object[at] = 1;
+    table.object[count] = object;
+    table.bytes[count++] = static_cast<std::uint32_t>(bytes);
+    live.add(bytes);
+  }
+  return count;
+}
+
+// Frees all but `survivors` of each thousand, in the order of their making; returns how many stay.
+std::uint32_t free_burst(std::uint32_t count, std::uint64_t survivors, Random& random, Live& live) {
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < count; i++) {
+    if (random.below(1000) < survivors) {
+      table.object[kept] = table.object[i];
+      table.bytes[kept++] = table.bytes[i];
+      continue;
+    }
+    drop(table.object[i], table.bytes[i]);
+    live.subtract(table.bytes[i]);
+  }
+  return kept;
+}
+
+// A few small objects every ten milliseconds.
+void trickle(double seconds, Random& random) {
+  for (const double end = now_s() + seconds; now_s() < end;) {
+    void* objects[kTrickle];
+    std::size_t sizes[kTrickle];
+    for (std::size_t i = 0; i < kTrickle; i++) objects[i] = make(sizes[i] = random.between(16, 2048));
+    for (std::size_t i = 0; i < kTrickle; i++) drop(objects[i], sizes[i]);
+    sleep_s(kTick);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments(argc, argv);
+  const Common common(arguments, 1);
+  const double size = static_cast<double>(arguments.integer("size", 256, 1, 2048)) * common.scale;
+  const double idle = arguments.number("idle", 2.5, 0, 3600) * (common.scale < 1 ? common.scale : 1);
+  const auto survivors = arguments.integer("survivors", 0, 0, 1000);
+  arguments.check();
+  if (common.threads != 1) usage("--threads");
+
+  Report report("burst-and-idle", 1);
+  Random random(common.seed);
+  Live live;
+  const double mib_wanted = size < 2048 ? size : 2048;
+  report.phase("start");
+  sleep_s(0.1);  // so that the curve shows where it began
+  report.start();
+  const std::uint32_t count = burst(static_cast<std::uint64_t>(mib_wanted * 1048576), random, live);
+  const std::uint64_t at_peak = resident_bytes();
+  report.phase("peak");
+  const std::uint32_t kept = free_burst(count, survivors, random, live);
+  report.stop();
+  report.phase("freed");
+  const std::uint64_t when_freed = resident_bytes();
+  sleep_s(idle);
+  report.phase("still-end");
+  const std::uint64_t after_stillness = resident_bytes();
+  trickle(idle, random);
+  report.phase("idle-end");
+  report.extra("resident_peak_mib", mib(at_peak));
+  report.extra("resident_freed_mib", mib(when_freed));
+  report.extra("resident_still_end_mib", mib(after_stillness));
+  report.extra("resident_idle_end_mib", mib(resident_bytes()));
+  free_burst(kept, 0, random, live);
+  if (live.now != 0) fail("burst-and-idle: objects were lost");
+  report.operations = count;
+  report.peak_live_bytes = live.most;
+  return report.print();
+}
