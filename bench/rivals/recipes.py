@@ -138,12 +138,16 @@ def snmalloc(source: Path, library: Path, shell: Shell) -> None:
 
 
 def jemalloc(source: Path, library: Path, shell: Shell) -> None:
-    """The crate keeps the generated configure script beside the sources that it belongs to."""
+    """The crate keeps the generated configure script beside the sources that it belongs to.
+
+    Debug information is left out, which halves the time and changes no instruction.
+    """
     root = copied(source / "jemalloc", shell)
     shutil.copyfile(source / "configure" / "configure", root / "configure")
     version = one_match(source.parent, "tikv-jemalloc-sys-*").name.partition("+")[2]
     options = ["--disable-doc", f"--with-version={version}"]
-    shell.run(["sh", "configure", *options], cwd=root, variables={"CC": "gcc", "CXX": "g++"})
+    variables = {"CC": "gcc", "CXX": "g++", "EXTRA_CFLAGS": "-g0", "EXTRA_CXXFLAGS": "-g0"}
+    shell.run(["sh", "configure", *options], cwd=root, variables=variables)
     shell.run(["make", "-j", JOBS, "build_lib_shared"], cwd=root)
     shutil.copyfile(root / "lib" / "libjemalloc.so.2", library)
 
