@@ -7,19 +7,13 @@
 // kernel course 2023): N threads, S slots, T iterations and four upper bounds of the size. About half the slots are
 // full at any time, lifetimes are geometric, and freed places are random: the usual life of a table of records.
 //
+// Threads share nothing. They wait for each other before the first step and after the last, so that all tables are
+// alive together, however few CPUs there are.
+//
 //   --size BYTES (largest object, 16 … 1 GiB; default 1024)  --slots N (default 10000)
-#include "workload.h"
+#include "many_threads.h"
 
 using namespace workload;
-
-namespace {
-
-struct Slot {
-  void* object;
-  std::size_t bytes;
-};
-
-}  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
@@ -29,35 +23,31 @@ int main(int argc, char** argv) {
   arguments.check();
 
   Report report("random-slots", common.threads);
-  const std::uint64_t steps = common.scaled(16e6) / common.threads;
-  std::atomic<std::uint64_t> peak{0};
+  const std::uint64_t steps = common.scaled(16e6);
+  LiveBytes live(common.threads);
+  Barrier barrier(common.threads);
   const auto body = [&](unsigned index) {
     Random random(common.seed * 4099 + index);
-    auto* table = static_cast<Slot*>(std::calloc(slots, sizeof(Slot)));
-    if (table == nullptr) fail("calloc returned NULL");
-    std::uint64_t live = slots * sizeof(Slot);
-    std::uint64_t most = live;
-    for (std::uint64_t i = 0; i < steps; i++) {
-      Slot& slot = table[random.below(slots)];
-      if (slot.object != nullptr) {
-        drop(slot.object, slot.bytes);
-        live -= slot.bytes;
-        slot.object = nullptr;
+    LiveCounter counter(live);
+    auto* table = make_table<Object>(slots, counter);
+    barrier.wait();
+    const std::uint64_t mine = share(steps, index, common.threads);
+    for (std::uint64_t i = 0; i < mine; i++) {
+      Object& slot = table[random.below(slots)];
+      if (slot.at != nullptr) {
+        drop_object(slot, counter);
       } else {
-        slot.bytes = random.between(8, largest);
-        slot.object = make(slot.bytes);
-        live += slot.bytes;
-        if (live > most) most = live;
+        slot = make_object(random.between(8, largest), counter);
       }
     }
-    for (std::uint64_t i = 0; i < slots; i++) drop(table[i].object, table[i].bytes);
-    std::free(table);
-    peak.fetch_add(most, std::memory_order_relaxed);  // relaxed: read after the threads have ended
+    counter.settle();
+    barrier.wait();
+    for (std::uint64_t i = 0; i < slots; i++) drop_object(table[i], counter);
+    drop_table(table, slots, counter);
   };
   report.start();
   run_threads(common.threads, body);
   report.stop();
-  report.operations = steps * common.threads;                     // each a malloc or a free
-  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
+  live.finish(report);
   return report.print();
 }
