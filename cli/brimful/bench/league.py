@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: MIT
+"""The tables in the terminal: who wins, by how much, how sure that is, and where brimful loses.
+
+Only formats what `summary` has computed. Nothing is said by colour or weight alone, because output
+is piped, copied into mails and read by people who do not see colours: every mark is a character,
+and each table says below what its marks mean. Widths follow the terminal: where not all allocators
+fit beside each other, the table of ratios comes in several parts, each with the names of its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from . import statistics
+from .model import MEMORY, METRIC, Allocator, Result, Status
+from .statistics import Mean, Ratio, Verdict
+from .summary import summarize, word
+from .tables import FIGURE, MAIN, Entry, Judged, Row, Standing, Summary, title
+
+WIDE = 130  # columns from which the league shows more than it must
+SHORT = {
+    Status.FAILED: "failed",
+    Status.CRASHED: "crashed",
+    Status.TIMED_OUT: "timeout",
+    Status.NOT_LOADED: "foreign",
+    Status.MISSING: "—",
+}
+NO_DIFFERENCE = "≈"
+BEST = "*"
+LEVEL = "+"
+SIGN = {
+    Verdict.BETTER: "+",
+    Verdict.WORSE: "−",
+    Verdict.SAME: NO_DIFFERENCE,
+    Verdict.TOO_FEW: "?",
+}
+
+
+def show(source: Result | Summary, console: Console) -> None:
+    """Everything, from the machine down to the lost rows."""
+    summary = summarize(source) if isinstance(source, Result) else source
+    _machine(summary, console)
+    _allocators(summary, console)
+    _ratios(summary, console)
+    _ours(summary, console)
+    _league(summary, console)
+    _noise(summary, console)
+    _failures(summary, console)
+    _losses(summary, console)
+    _headlines(summary, console)
+
+
+def _say(console: Console, text: str, **options: Any) -> None:
+    """A line of text as it is: no markup, no colours of rich's own choice."""
+    console.print(text, markup=False, highlight=False, **options)
+
+
+def _table(*columns: str, right: Sequence[str] = (), gap: int = 2) -> Table:
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="right" if name in right else "left")
+    return table
+
+
+def _print(console: Console, heading: str, table: Table) -> None:
+    _say(console, f"\n{heading}", style="bold")
+    console.print(table, highlight=False)
+
+
+# --- what ran where ------------------------------------------------------------------------------
+
+
+def _machine(summary: Summary, console: Console) -> None:
+    facts = summary.result.environment
+    memory = facts.get("memory_mib")
+    parts = (
+        str(facts.get("cpu") or "unknown processor"),
+        f"{facts['cpus_allowed']} CPUs" if facts.get("cpus_allowed") else "",
+        f"{memory / 1024:.0f} GiB" if memory else "",
+        f"Linux {facts['kernel']}" if facts.get("kernel") else "",
+        str(facts.get("libc") or ""),
+        f"huge pages: {facts['thp']}" if facts.get("thp") else "",
+        f"governor: {facts['governor']}" if facts.get("governor") else "",
+        f"commit {facts['commit'][:12]}" if facts.get("commit") else "",
+        str(facts.get("date") or ""),
+    )
+    _say(console, "Machine: " + " · ".join(part for part in parts if part))
+    if not summary.result.finished:
+        _say(console, "The bench did not run to its end: some rows have few samples or none.")
+
+
+def _allocators(summary: Summary, console: Console) -> None:
+    table = _table("name", "version", "SHA-256", "from", "mode")
+    for column in table.columns[3:]:
+        column.no_wrap, column.overflow = False, "fold"
+    for allocator in summary.result.allocators:
+        if not allocator.missing:
+            cells = (allocator.version or "?", allocator.sha256[:12] or "?", allocator.origin)
+            name = allocator.name + (" (baseline)" if allocator.name == summary.baseline else "")
+            table.add_row(*map(escape, (name, *cells, _mode(allocator))))
+    _print(console, "Allocators", table)
+    for allocator in summary.missing:
+        _say(console, f"Missing: {allocator.name}: {allocator.missing}")
+
+
+def _mode(allocator: Allocator) -> str:
+    settings = " ".join(f"{key}={value}" for key, value in allocator.settings.items())
+    return "; ".join(part for part in (allocator.mode, settings) if part)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _ratios(summary: Summary, console: Console) -> None:
+    """Time of every allocator over the baseline's, in as many parts as the width needs."""
+    rows = [row for row in summary.rows if not row.cell.missing]
+    names = [s.allocator.name for s in summary.league if s.allocator.name != summary.baseline]
+    headings = {name: _heading(name) for name in names}
+    first = max((len(row.cell.name) for row in rows), default=3) + len("0.000 ms") + 8
+    for part in _parts(names, headings, console.width - first):
+        table = _table(
+            *("row", summary.baseline, *(headings[name] for name in part)),
+            right=(summary.baseline, *headings.values()),
+        )
+        for row in rows:
+            base = row.entries[summary.baseline]
+            cells = (_ratio_or_value(row, row.entries[name]) for name in part)
+            table.add_row(escape(row.cell.name), _value(row, base), *cells)
+        _print(console, f"Time: ratio to {summary.baseline} (below 1 is faster)", table)
+    _say(
+        console,
+        f"{BEST} best of the row   {LEVEL} not shown to be slower than the best   {NO_DIFFERENCE}"
+        f" no difference to {summary.baseline} shown.  Where {summary.baseline} failed, times"
+        " stand for ratios. failed, crashed, timeout, foreign (another malloc was in use): see"
+        " below. — not run.",
+    )
+    for row in summary.rows:
+        if row.cell.missing:
+            _say(console, f"Row left out: {row.cell.name}: {row.cell.missing}")
+
+
+def _heading(name: str) -> str:
+    """A name on two lines if it is long: column heads may be tall but not wide."""
+    if len(name) <= 8 or "-" not in name:
+        return name
+    head, _, tail = name.partition("-")
+    return f"{head}-\n{tail}"
+
+
+def _parts(names: Sequence[str], headings: dict[str, str], width: int) -> list[list[str]]:
+    """`names` in groups of about the same size that fit into `width`."""
+
+    def groups(most: int) -> list[list[str]]:
+        found: list[list[str]] = []
+        used = width
+        for name in names:
+            needed = max(len("0.000*≈"), *(len(line) for line in headings[name].split("\n"))) + 2
+            if not found or used + needed > width or len(found[-1]) == most:
+                found.append([])
+                used = 0
+            found[-1].append(name)
+            used += needed
+        return found
+
+    fewest = len(groups(len(names)))
+    return groups(math.ceil(len(names) / fewest)) if fewest else []
+
+
+def _ratio_or_value(row: Row, entry: Entry) -> str:
+    """The ratio to the baseline, the time where there is none, or how it failed; with marks."""
+    if not entry.ok:
+        return SHORT[entry.status]
+    mark = ""
+    if entry.allocator == row.best.get(FIGURE):
+        mark = BEST
+    elif entry.allocator in row.level.get(FIGURE, ()):
+        mark = LEVEL
+    against = entry.to_baseline.get(FIGURE)
+    if against is None:
+        return _value(row, entry)
+    same = NO_DIFFERENCE if against.verdict in (Verdict.SAME, Verdict.TOO_FEW) else " "
+    text = f"{_number(against.ratio.median)}{mark or ' '}{same}"
+    return f"[bold]{text}[/bold]" if mark == BEST else text
+
+
+def _value(row: Row, entry: Entry) -> str:
+    """A median time with its unit, or how it failed. The baseline may be the best, too."""
+    if not entry.ok:
+        return SHORT[entry.status]
+    estimate = entry.estimates.get(FIGURE)
+    if estimate is None:
+        return "no figure"
+    mark = BEST if row.best.get(FIGURE) == entry.allocator else ""
+    known = METRIC.get(row.cell.figure)
+    value = estimate.median
+    if known is None or known.unit != "s":
+        return f"{value:.4g}{mark}"
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if value * scale >= 1:
+            return f"{value * scale:.3g} {unit}{mark}"
+    return f"{value * 1e9:.3g} ns{mark}"
+
+
+def _number(ratio: float) -> str:
+    return f"{ratio:.3f}" if ratio < 10 else f"{ratio:.3g}"
+
+
+def _ours(summary: Summary, console: Console) -> None:
+    """Each of ours over the best rival of the row, in time and memory."""
+    for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        table = _table(*("row", "time", "best rival", "peak memory", "best rival"), gap=1)
+        for row in summary.rows:
+            if row.cell.missing:
+                continue
+            entry = row.entries[name]
+            cells = [text for metric in MAIN for text in _against(row, name, metric)]
+            table.add_row(escape(row.cell.name), *(cells if entry.ok else [SHORT[entry.status]]))
+        _print(console, f"{name} over the best rival of each row (below 1 is better)", table)
+    _say(
+        console,
+        f"+ better, − worse, {NO_DIFFERENCE} no difference shown (the interval holds 1, or the"
+        f" difference is within the row's noise floor), ? too few samples; ratio and 95 % interval. Of {summary.intervals} intervals here and above, about"
+        f" {statistics.expected_misses(summary.intervals):.0f} do not hold the truth.",
+    )
+
+
+def _against(row: Row, name: str, metric: str) -> tuple[str, str]:
+    against = row.ours.get(name, {}).get(metric)
+    if against is None:
+        return "no rival", ""
+    return f"{SIGN[against.verdict]} {_interval(against.ratio)}", escape(against.other)
+
+
+def _interval(ratio: Ratio | Mean) -> str:
+    centre = ratio.median if isinstance(ratio, Ratio) else ratio.mean
+    if math.isinf(ratio.high):
+        return _number(centre)
+    digits = 3 if "1.00" in (f"{ratio.low:.2f}", f"{ratio.high:.2f}") else 2
+    return f"{_number(centre)} ({ratio.low:.{digits}f}–{ratio.high:.{digits}f})"
+
+
+# --- the league ----------------------------------------------------------------------------------
+
+
+def _league(summary: Summary, console: Console) -> None:
+    wide = console.width >= WIDE
+    heads = ["#", "allocator", "time", "memory", "rows", "T +/−/≈", "M +/−/≈", "fail"]
+    heads += ["T common", "M common"] if wide else ["T com", "M com"]
+    table = _table(*heads, right=("#",), gap=2 if wide else 1)
+    count = sum(not row.cell.missing for row in summary.rows)
+    place = 0
+    for standing in summary.league:
+        place += bool(standing.common)
+        tallies = (standing.tally[metric] for metric in MAIN)
+        table.add_row(
+            f"{place}" if standing.common else "—",
+            escape(standing.allocator.name),
+            *(_judged(summary, standing, standing.means.get(metric)) for metric in MAIN),
+            f"{standing.rows}/{count}",
+            *(f"{t.better}/{t.worse}/{t.same + t.too_few}" for t in tallies),
+            str(len(standing.failed)),
+            *(
+                _judged(summary, standing, standing.common.get(metric), short=not wide)
+                for metric in MAIN
+            ),
+        )
+    _print(console, f"League: geometric means of ratios to {summary.baseline}", table)
+    _league_notes(summary, console)
+    _families(summary, console)
+
+
+def _league_notes(summary: Summary, console: Console) -> None:
+    beyond = any(standing.means[FIGURE].mean.beyond for standing in summary.league if standing.rows)
+    meaning = (
+        "other workloads of this kind would give a mean in it"
+        if beyond
+        else "they speak of these rows only"
+    )
+    _say(
+        console,
+        f"T time, M peak memory. Mean (95 % interval: {meaning}); {NO_DIFFERENCE} no difference"
+        f" to {summary.baseline} shown. +/−/≈: rows better, worse, no difference shown. A sweep"
+        f" counts as one workload. Order and common: over the {len(summary.common_rows)} rows in"
+        " which all succeeded; only those compare allocators with each other.",
+    )
+    for name, why in summary.not_common:
+        _say(console, f"The common rows do without {name}: {why}.")
+    if summary.frontier:
+        names = ", ".join(summary.frontier)
+        _say(console, f"Frontier (nobody is better in both time and memory): {names}.")
+
+
+def _families(summary: Summary, console: Console) -> None:
+    """Subtotals of time, each over the rows of the family in which the allocator succeeded."""
+    families = list(dict.fromkeys(r.cell.family for r in summary.rows if not r.cell.missing))
+    if len(families) < 2:
+        return
+    table = _table("allocator", *families, right=families)
+    for standing in summary.league:
+        means = (standing.families.get(family, {}).get(FIGURE) for family in families)
+        cells = (_judged(summary, standing, mean, short=True) for mean in means)
+        table.add_row(escape(standing.allocator.name), *cells)
+    _print(console, f"Time by family: geometric mean of ratios to {summary.baseline}", table)
+
+
+def _judged(
+    summary: Summary, standing: Standing, judged: Judged | None, short: bool = False
+) -> str:
+    if judged is None:
+        return "—"
+    if standing.allocator.name == summary.baseline:
+        return "1"
+    same = NO_DIFFERENCE if judged.verdict in (Verdict.SAME, Verdict.TOO_FEW) else ""
+    text = _number(judged.mean.mean) if short else _interval(judged.mean)
+    return f"{text}{same}"
+
+
+# --- noise, failures, losses ---------------------------------------------------------------------
+
+
+def _noise(summary: Summary, console: Console) -> None:
+    _say(console, "")
+    for metric in MAIN:
+        floor = summary.noise[metric]
+        if not floor.cells:
+            _say(console, f"Noise floor, {title(metric)}: not measured (no allocator ran twice).")
+            continue
+        _say(
+            console,
+            f"Noise floor, {title(metric)}: two runs of the same allocator differ by"
+            f" {floor.typical:.1%} (median over rows). To be shown, a difference has to exceed the"
+            f" floor of its row ({floor.default:.1%} or less in 95 % of rows), that of a mean"
+            f" {floor.of_means:.1%}. The A/A interval"
+            f" misses 1 in {floor.excluded} of {len(floor.cells)} rows (expected: about"
+            f" {statistics.expected_misses(len(floor.cells)):.0f}).",
+        )
+
+
+def _failures(summary: Summary, console: Console) -> None:
+    failed = [
+        (cell, standing.allocator.name, reason)
+        for standing in summary.league
+        for cell, reason in standing.failed
+    ]
+    if not failed:
+        _say(console, "\nFailed cells: none.")
+        return
+    table = _table("row", "allocator")
+    table.add_column("reason", overflow="fold")
+    for line in sorted(failed):
+        table.add_row(*map(escape, line))
+    _print(console, f"Failed cells: {len(failed)} (no figure of theirs is used)", table)
+
+
+def _losses(summary: Summary, console: Console) -> None:
+    for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        losses = [loss for loss in summary.losses if loss.ours == name]
+        if not losses:
+            _say(
+                console, f"\nRows in which {name} is shown to lose to a rival: none.", style="bold"
+            )
+            continue
+        table = _table(*("row", "figure", "ratio (95 % interval)", "best rival"))
+        for loss in losses:
+            figure = "time" if loss.metric == FIGURE else "memory"
+            ratio = _interval(loss.against.ratio)
+            table.add_row(*map(escape, (loss.cell, figure, ratio, loss.against.other)))
+        _print(console, f"Rows in which {name} is shown to lose to a rival: {len(losses)}", table)
+
+
+def _headlines(summary: Summary, console: Console) -> None:
+    if summary.headlines:
+        _say(console, "")
+    for line in summary.headlines:
+        figure = "peak memory" if line.metric == MEMORY else "time"
+        over, each = line.over_rival, line.over_best_of_each
+        _say(
+            console,
+            f"{line.ours}, {figure}: {_interval(over.mean)} of {line.rival}, the best rival overall"
+            f" ({word(over.verdict, line.metric)}, {over.mean.rows} rows);"
+            f" {_interval(each.mean)} of the best rival of each row"
+            f" ({word(each.verdict, line.metric)}, {each.mean.rows} rows).",
+        )
