@@ -127,7 +127,13 @@ def config() -> dict[str, Any]:
             "labelLimit": 260,
             "labelOverlap": "greedy",
         },
-        "legend": {**text, "symbolSize": 70, "labelLimit": 220, "symbolStrokeWidth": 1.6},
+        "legend": {
+            **text,
+            "symbolSize": 70,
+            "labelLimit": 220,
+            "symbolStrokeWidth": 1.6,
+            "symbolOpacity": 1,
+        },
         "title": {
             "color": INK,
             "subtitleColor": FAINT,

@@ -24,7 +24,7 @@ from .look import FAILED, FAINT, GRID, INK, Style
 
 Row = dict[str, Any]
 ROUND_RATIOS = (
-    *(0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99),
+    *(0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     *(0.995, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7, 10, 20, 50),
     *(100, 200, 500, 1000, 10000),
 )
@@ -145,9 +145,9 @@ def _stops(values: Sequence[float]) -> list[float]:
     candidates = sorted((abs(math.log(one)), math.log(one)) for one in ROUND_RATIOS)
     for step in (True, False):  # coarse stops first, finer ones where there is room
         for distance, place in candidates:
-            if (distance >= math.log(1.4)) is step and low <= place <= high:
-                if all(abs(place - other) >= nearest for other in kept):
-                    kept.append(place)
+            fits = low <= place <= high and all(abs(place - one) >= nearest for one in kept)
+            if fits and (distance >= math.log(1.4)) is step:
+                kept.append(place)
     return sorted(round(math.exp(place), 4) for place in kept)
 
 
@@ -220,7 +220,7 @@ def percent(ratio: float) -> str:
     """A ratio as a change: 0.93 is −7.0 %."""
     change = (ratio - 1) * 100
     digits = 0 if abs(change) >= 99.5 else 1
-    return f"{change:+.{digits}f} %".replace("-", "−")
+    return f"{change:+.{digits}f}\u00a0%".replace("-", "−")
 
 
 def unit_of(figure: str, largest: float) -> tuple[str, float]:
