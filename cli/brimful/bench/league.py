@@ -222,11 +222,13 @@ def _ours(summary: Summary, console: Console) -> None:
             cells = [text for metric in MAIN for text in _against(row, name, metric)]
             table.add_row(escape(row.cell.name), *(cells if entry.ok else [SHORT[entry.status]]))
         _print(console, f"{name} over the best rival of each row (below 1 is better)", table)
+    misses = statistics.expected_misses(summary.intervals)
     _say(
         console,
         f"+ better, − worse, {NO_DIFFERENCE} no difference shown (the interval holds 1, or the"
-        f" difference is within the row's noise floor), ? too few samples; ratio and 95 % interval. Of {summary.intervals} intervals here and above, about"
-        f" {statistics.expected_misses(summary.intervals):.0f} do not hold the truth.",
+        " difference is within the row's noise floor), ? too few samples; ratio and 95 % interval."
+        f" Of {summary.intervals} intervals here and above, about {misses:.0f} do not hold the"
+        " truth.",
     )
 
 
