@@ -29,6 +29,8 @@ struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
   Run* run = nullptr;  // a large or huge block
+
+  [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr; }
 };
 
 Header* header_of(std::uint64_t address) {
@@ -65,8 +67,8 @@ Run* enclosing_run(std::uint64_t address) {
   meta::report_bad_pointer(call, address, was_used, owner);
 }
 
-// The block that starts at `address`; reports and aborts when there is none.
-Block find_block(std::uint64_t address, const char* call) {
+// The block in a window that starts at `address`, or an empty one. Takes no lock.
+Block find_in_windows(std::uint64_t address) {
   Header* header = header_of(address);
   Block block;
   switch (header->kind) {
@@ -88,14 +90,18 @@ Block find_block(std::uint64_t address, const char* call) {
     default:
       break;
   }
-  if (slots::thread_state.depth <= 1) {
+  return block;
+}
+
+// The block that starts at `address`; reports and aborts when there is none.
+Block find_block(std::uint64_t address, const char* call) {
+  Block block = find_in_windows(address);
+  if (!block.exists() && slots::thread_state.depth <= 1) {
     Run* huge = find_huge(address);
-    if (huge != nullptr && huge->start == address) {
-      block.run = huge;
-      return block;
-    }
+    if (huge != nullptr && huge->start == address) block.run = huge;
   }
-  bad_pointer(address, call);
+  if (BRIMFUL_UNLIKELY(!block.exists())) bad_pointer(address, call);
+  return block;
 }
 
 void check_live(const Block& block, const char* call) {
@@ -133,6 +139,7 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(bytes, alignment);
   slots::prepare();
+  prepare_emergency();
   void* block = allocate_large(bytes, alignment);
   if (block == nullptr && bytes <= kMostBytes) {
     slots::reclaim_all();  // granules of empty slabs may join to what is asked for
@@ -257,6 +264,9 @@ void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
   if (address == 0) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
+  if (BRIMFUL_UNLIKELY(scope.nested()) && !alloc::find_in_windows(address).exists()) {
+    return alloc::free_huge_nested(address);
+  }
   const auto block = alloc::find_block(address, "free");
   if (block.slab != nullptr) return brimful_free_slow(block.slab, block.index);
   const bool freed = scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(address);

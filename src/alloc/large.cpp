@@ -7,8 +7,11 @@
 
 #include <atomic>
 
+#include "alloc/emergency.h"
+#include "arch/sequences.h"
 #include "base/compiler.h"
 #include "config/options.h"
+#include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/thread.h"
@@ -22,8 +25,24 @@ constexpr std::size_t kMovePagesFrom = std::size_t{1} << 20;
 constexpr unsigned kMostMoves = 512;
 constinit unsigned moves = 0;  // guarded by the heap lock
 
-// Blocks freed by nested signal handlers, linked through `next`.
+// Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know whether
+// they are huge blocks.
+struct Unknown {
+  Unknown* next;
+  std::uint64_t start;
+};
 constinit std::atomic<Run*> deferred{nullptr};
+constinit std::atomic<Unknown*> deferred_unknown{nullptr};
+
+template <class Node>
+void push(std::atomic<Node*>& list, Node* node) {
+  Node* head = list.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
+  do {
+    node->next = head;
+    // pairs with: free_deferred() (the node)
+  } while (!list.compare_exchange_weak(head, node, std::memory_order_release,
+                                       std::memory_order_relaxed));  // relaxed: tried again
+}
 
 Run* allocate_run(std::size_t usable, std::size_t alignment) {
   pages::Heap& heap = pages::heap;
@@ -66,10 +85,26 @@ Run* block_at(std::uint64_t start) {
   return run != nullptr && run->start == start ? run : nullptr;
 }
 
+void free_deferred_unknown(std::uint64_t now_ms) {
+  Unknown* unknown = deferred_unknown.exchange(nullptr, std::memory_order_acquire);  // pairs with: push() (the nodes)
+  while (unknown != nullptr) {
+    Unknown* next = unknown->next;
+    Run* run = block_at(unknown->start);
+    if (run == nullptr) {
+      meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
+    }
+    free_block(run, now_ms);
+    arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
+    unknown = next;
+  }
+}
+
 void free_deferred(std::uint64_t now_ms) {
   // relaxed: an empty list needs no order
+  if (BRIMFUL_UNLIKELY(deferred_unknown.load(std::memory_order_relaxed) != nullptr)) free_deferred_unknown(now_ms);
+  // relaxed: as above
   if (BRIMFUL_LIKELY(deferred.load(std::memory_order_relaxed) == nullptr)) return;
-  Run* run = deferred.exchange(nullptr, std::memory_order_acquire);  // pairs with: free_large_nested() (the links)
+  Run* run = deferred.exchange(nullptr, std::memory_order_acquire);  // pairs with: push() (the links)
   while (run != nullptr) {
     Run* next = run->next;
     free_block(run, now_ms);
@@ -158,13 +193,15 @@ bool free_large(std::uint64_t start) {
 bool free_large_nested(Run* run) {
   // relaxed: only whether it was in the list before counts; the link is published below
   if (run->owner.exchange(kOwnerDetached, std::memory_order_relaxed) == kOwnerDetached) return false;
-  Run* head = deferred.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
-  do {
-    run->next = head;
-    // pairs with: free_deferred() (the link)
-  } while (!deferred.compare_exchange_weak(head, run, std::memory_order_release,
-                                           std::memory_order_relaxed));  // relaxed: tried again
+  push(deferred, run);
   return true;
+}
+
+void free_huge_nested(std::uint64_t start) {
+  auto* unknown = static_cast<Unknown*>(allocate_emergency(sizeof(Unknown), alignof(Unknown)));
+  if (unknown == nullptr) return;
+  unknown->start = start;
+  push(deferred_unknown, unknown);
 }
 
 void* resize_large(std::uint64_t start, std::size_t bytes) {

@@ -28,6 +28,11 @@ void clear_large(void* pointer, std::size_t bytes);
 // false: it waits there already.
 [[nodiscard]] bool free_large_nested(Run* run);
 
+// The same for a pointer that leads to no header: perhaps a huge block, whose list a handler must not read. The next call
+// outside of handlers frees it, or reports it. Keeps the address in the handlers' reserve; if that is used up, the block
+// stays allocated for good.
+void free_huge_nested(std::uint64_t start);
+
 // Grows or shrinks the block at `start` without moving the contents by hand: in place, or by moving pages. Returns the
 // block's address, or nullptr when the contents have to be copied to a new block.
 void* resize_large(std::uint64_t start, std::size_t bytes);

@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 import fake_results
+
 from brimful.bench import model
 
 
