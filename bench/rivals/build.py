@@ -18,6 +18,7 @@ Exit code: 0 if all that can be had is there, 1 if something failed, 2 for bad a
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import inspect
 import json
@@ -262,7 +263,6 @@ def arguments(rivals: Sequence[Rival], argv: Sequence[str]) -> argparse.Namespac
 
 def build_all(workshop: Workshop, rivals: Sequence[Rival], chosen: Sequence[Rival]) -> bool:
     """Build `chosen` and write the manifest of all `rivals`; false if something failed."""
-    (workshop.folder / "logs").mkdir(parents=True, exist_ok=True)
     path = workshop.folder / "manifest.json"
     made: list[Entry] = []
     for number, rival in enumerate(chosen, 1):
@@ -293,8 +293,12 @@ def main(argv: Sequence[str], workshop: Workshop, rivals: Sequence[Rival] = RIVA
         return 0
     workshop.force = options.force
     chosen = [rival for rival in rivals if not options.names or rival.name in options.names]
+    (workshop.folder / "logs").mkdir(parents=True, exist_ok=True)
     try:
-        return 0 if build_all(workshop, rivals, chosen) else 1
+        with (workshop.folder / "lock").open("w") as lock:
+            # Two runs at once would empty each other's folders; the second waits for the first.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return 0 if build_all(workshop, rivals, chosen) else 1
     except KeyboardInterrupt:
         say("\nInterrupted; the manifest has what was finished")
         return 130

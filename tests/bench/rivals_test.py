@@ -173,15 +173,17 @@ class TheManifest(Workbench):
 
     def test_an_allocator_that_misaligns_is_refused(self) -> None:
         shifted = "-DMALLOC(n)=((char*)__libc_malloc((n)+8)+8)"
-        self.assertEqual(self.run_build(Rival("odd", "Odd", ORIGIN, "1", recipe(shifted))), 1)
-        self.assertRegex(self.entry("odd")["missing"], "misaligned|signal|exit code")
+        text = ALLOCATOR.replace("__libc_free(p);", "")
+        odd = Rival("odd", "Odd", ORIGIN, "1", recipe(shifted, source=text))
+        self.assertEqual(self.run_build(odd), 1)
+        self.assertIn("malloc misaligned", self.entry("odd")["missing"])
 
     def test_an_allocator_whose_blocks_overlap_is_refused(self) -> None:
         text = ALLOCATOR.replace("return MALLOC(n);", "static char all[1 << 20]; return all;")
         text = text.replace("__libc_free(p);", "")
         same = Rival("same", "Same", ORIGIN, "1", recipe(source=text))
         self.assertEqual(self.run_build(same), 1)
-        self.assertIsNotNone(self.entry("same")["missing"])
+        self.assertIn("a block lost its contents", self.entry("same")["missing"])
 
     def test_a_crash_is_a_reason_that_names_the_stage(self) -> None:
         text = ALLOCATOR.replace("return __libc_realloc(p, n);", "__builtin_trap();")
