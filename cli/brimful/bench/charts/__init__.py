@@ -3,7 +3,8 @@
 
     look        colours, shapes, dashes; light and dark
     parts       the figure, the series of allocators, axes and numbers
-    overview    the league, time against memory, all metrics, the noise floor, use of memory
+    scatter     time against memory
+    overview    the league, all metrics, the noise floor, use of memory
     rows        heat tables, change against the baseline row by row
     sweeps      against threads, against sizes
     timelines   memory over time, samples from round to round

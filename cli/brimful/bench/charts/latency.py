@@ -15,7 +15,20 @@ import altair as alt
 from .. import statistics
 from ..model import Histogram, Result
 from .look import Style
-from .parts import Figure, Row, data, quiet_axis, seconds, series, slug, width
+from .parts import (
+    Figure,
+    Layered,
+    Row,
+    data,
+    drawn,
+    plain_colour,
+    plain_shape,
+    quiet_axis,
+    seconds,
+    series,
+    slug,
+    width,
+)
 
 SECTION = "Latency"
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -62,7 +75,7 @@ def _band_order(band: str) -> tuple[int, str]:
 
 def _panel(
     band: str, found: Sequence[Histogram], names: Sequence[str], styles: Mapping[str, Style]
-) -> alt.LayerChart:
+) -> Layered:
     by_name = {one.allocator: one for one in found}
     rows = [
         row
@@ -83,12 +96,12 @@ def _panel(
     y = alt.Y("ns:Q", scale=alt.Scale(type="log"), axis=quiet_axis("ns (log scale)", tickCount=5))
     base = alt.Chart(data(rows), title=f"{band} bytes").encode(x=x, y=y)
     line = base.mark_line().encode(
-        description="tip:N", strokeWidth=width(), **series(names, styles, shapes=True)
+        description="tip:N", strokeWidth=width(), **series(names, styles)
     )
     points = base.mark_point(filled=True, size=24, opacity=1).encode(
         description="tip:N",
-        color=series(names, styles)["color"],
-        shape=series(names, styles, shapes=True)["shape"],
+        color=plain_colour(),
+        shape=plain_shape(),
     )
     return alt.layer(line, points).properties(width=240, height=230)
 
@@ -105,8 +118,8 @@ def _rows(one: Histogram, style: Style) -> list[Row]:
                 "allocator": one.allocator,
                 "rarity": AT_MAX if share == 100 else 1 / (1 - share / 100),
                 "ns": value,
-                "width": style.width,
                 "tip": f"{one.allocator} · {what} {seconds(value / 1e9)}",
+                **drawn(style),
             }
         )
     return rows

@@ -19,6 +19,7 @@ from typing import Any
 import altair as alt
 
 from .. import statistics
+from ..statistics import Mean, Ratio
 from ..summary import Summary
 from .look import FAILED, FAINT, GRID, INK, Style
 
@@ -29,6 +30,7 @@ ROUND_RATIOS = (
     *(100, 200, 500, 1000, 10000),
 )
 Encodings = dict[str, Any]
+Layered = alt.LayerChart | alt.FacetChart  # what altair says that a layer is
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Drawing:
         )
         return alt.Color("allocator:N", scale=scale, legend=None)
 
+    def shape(self) -> alt.Shape:
+        scale = alt.Scale(domain=self.names, range=[self.styles[name].shape for name in self.names])
+        return alt.Shape("allocator:N", scale=scale, legend=None)
+
     def absolute(self, metric: str) -> list[Row]:
         """The median of each cell, and of those the median (with cell None), by allocator."""
         rows: list[Row] = []
@@ -88,36 +94,53 @@ class Drawing:
         return rows
 
 
-def data(rows: Iterable[Mapping[str, Any]]) -> alt.Data:
+def data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Rows as a chart's data; a tuple, because altair copies lists whenever charts are combined."""
-    return alt.Data(values=tuple(rows))
+    return alt.InlineData(values=tuple(rows))
 
 
-def series(
-    names: Sequence[str], styles: Mapping[str, Style], *, shapes: bool = False, legend: bool = True
-) -> Encodings:
-    """Colour and dash (and shape) by allocator, with one legend for all of them."""
-    key = alt.Legend(title="allocator", symbolSize=90) if legend else None
-
-    def scale(values: list[Any]) -> alt.Scale:
-        return alt.Scale(domain=list(names), range=values)
-
+def series(names: Sequence[str], styles: Mapping[str, Style]) -> Encodings:
+    """Colour and dash of lines by allocator, with one legend for both."""
+    key = alt.Legend(title="allocator", symbolSize=420)  # wide enough to show a dash
     chosen = [styles[name] for name in names]
-    colours = scale([style.colour for style in chosen])
-    dashes = scale([list(style.dash) for style in chosen])
-    encodings: Encodings = {
+    colours = alt.Scale(domain=list(names), range=[style.colour for style in chosen])
+    dashes = alt.Scale(domain=list(names), range=[list(style.dash) for style in chosen])
+    return {
         "color": alt.Color("allocator:N", scale=colours, sort=list(names), legend=key),
         "strokeDash": alt.StrokeDash("allocator:N", scale=dashes, sort=list(names), legend=key),
     }
-    if shapes:
-        symbols = scale([style.shape for style in chosen])
-        encodings["shape"] = alt.Shape("allocator:N", scale=symbols, sort=list(names), legend=key)
-    return encodings
+
+
+def drawn(style: Style) -> Row:
+    """The fields that `plain_colour`, `plain_shape` and `width` read."""
+    return {"colour": style.colour, "shape": style.shape, "width": style.width}
+
+
+def plain_colour() -> alt.Color:
+    """The row's own colour, without a scale: in a chart with lines it leaves their legend alone."""
+    return alt.Color("colour:N", scale=None, legend=None)
+
+
+def plain_shape() -> alt.Shape:
+    return alt.Shape("shape:N", scale=None, legend=None)
 
 
 def width() -> alt.StrokeWidth:
     """As thick as the row's field `width` says: brimful's line is the thick one."""
     return alt.StrokeWidth("width:Q", scale=None, legend=None)
+
+
+def ends(interval: Ratio | Mean) -> dict[str, float | None]:
+    """The ends of an interval for a chart; None where it is unbounded."""
+    known = math.isfinite(interval.high) and interval.low > 0
+    return {"low": interval.low if known else None, "high": interval.high if known else None}
+
+
+def interval_text(interval: Ratio | Mean) -> str:
+    """ "0.912 to 0.934", or that there is none."""
+    if not (math.isfinite(interval.high) and interval.low > 0):
+        return "too few rounds for an interval"
+    return f"95 % interval {interval.low:.3f} to {interval.high:.3f}"
 
 
 def unity(dimension: str) -> alt.Chart:
@@ -133,7 +156,11 @@ def quiet_axis(title: str | None, **more: Any) -> alt.Axis:
 def ratio_axis(title: str, rows: Iterable[Row], *keys: str, change: bool = False) -> alt.Axis:
     """An axis of ratios with round stops; `keys` are the fields of `rows` that it has to span."""
     values = [row[key] for row in rows for key in keys if row.get(key) is not None]
-    label = "format(datum.value - 1, '+.0%')" if change else "format(datum.value, '.4~f')"
+    label = (
+        "datum.value == 1 ? '0' : format(datum.value - 1, '+.0%')"
+        if change
+        else "format(datum.value, '.4~f')"
+    )
     return quiet_axis(title, values=_stops([*values, 1.0]), labelExpr=label)
 
 
@@ -151,9 +178,7 @@ def _stops(values: Sequence[float]) -> list[float]:
     return sorted(round(math.exp(place), 4) for place in kept)
 
 
-def bars(
-    drawing: Drawing, rows: Sequence[Row], title: str, *, labels: bool = True
-) -> alt.LayerChart:
+def bars(drawing: Drawing, rows: Sequence[Row], title: str, *, labels: bool = True) -> Layered:
     """One bar for each allocator, from no change to its change; a row without a value has failed.
 
     Rows have allocator, value, low, high (None: no interval), tip, and `failed` where value is None.

@@ -18,10 +18,9 @@ from ..statistics import Verdict
 from ..summary import MAIN, Entry
 from ..summary import Row as TableRow
 from .look import FAILED, FAINT, HEAT, ON_STRONG, ON_WEAK, PAPER
-from .overview import ends, interval_text
-from .parts import Drawing, Figure, Row, bars, data, percent, slug
+from .parts import Drawing, Figure, Layered, Row, bars, data, ends, interval_text, percent, slug
 
-SECTION = "Row by row"
+SECTION, BARS = "Row by row", "Row by row, as bars"
 STEPS = (0.7, 0.85, 1.0)  # of the ratio; beyond 1 their reciprocals
 BINS = (
     "below 0.70",
@@ -61,7 +60,7 @@ def _heat(drawing: Drawing, metric: str) -> Figure:
     return Figure(key, SECTION, title, note, _heat_chart(drawing, fields, names))
 
 
-def _heat_chart(drawing: Drawing, fields: Sequence[Row], names: Sequence[str]) -> alt.LayerChart:
+def _heat_chart(drawing: Drawing, fields: Sequence[Row], names: Sequence[str]) -> Layered:
     cells = [row.cell.name for row in drawing.summary.rows]
     axis = alt.Axis(
         title=None,
@@ -92,9 +91,8 @@ def _heat_chart(drawing: Drawing, fields: Sequence[Row], names: Sequence[str]) -
         for ink in (ON_STRONG, ON_WEAK, FAILED):
             chosen = [row for row in fields if row["bold"] is bold and row["ink"] == ink]
             if chosen:
-                weight = "bold" if bold else "normal"
                 text = alt.Chart(data(chosen)).mark_text(
-                    color=ink, fontSize=10.5, fontWeight=weight
+                    color=ink, fontSize=10.5, fontWeight="bold" if bold else "normal"
                 )
                 layers.append(text.encode(x=x, y=y, text="text:N", description="tip:N"))
     return alt.layer(*layers).properties(width=alt.Step(52), height=alt.Step(19))
@@ -161,7 +159,7 @@ def changes(drawing: Drawing) -> list[Figure]:
         return found
     absent = "No row has figures of two allocators."
     title = f"By how much does each allocator differ from {drawing.baseline}?"
-    return [Figure("changes", SECTION, title, "", absent=absent)]
+    return [Figure("changes", BARS, title, "", absent=absent)]
 
 
 def _changes(drawing: Drawing, family: str, rows: Sequence[TableRow]) -> Figure | None:
@@ -179,7 +177,7 @@ def _changes(drawing: Drawing, family: str, rows: Sequence[TableRow]) -> Figure 
         return None
     return Figure(
         f"changes-{slug(family)}",
-        SECTION,
+        BARS,
         f"{family}: by how much does each allocator differ from {drawing.baseline}?",
         "Bars to the left are less time or memory; lines are 95 % intervals. The axes differ from "
         "panel to panel and are logarithmic.",

@@ -21,9 +21,13 @@ from .look import FAILED
 from .parts import (
     Drawing,
     Figure,
+    Layered,
     Row,
     data,
+    drawn,
     kib,
+    plain_colour,
+    plain_shape,
     quiet_axis,
     seconds,
     series,
@@ -77,9 +81,7 @@ def _figure(drawing: Drawing, axis: str, workload: str, rows: Sequence[TableRow]
     )
 
 
-def _panel(
-    drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str
-) -> alt.LayerChart | None:
+def _panel(drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str) -> Layered | None:
     points = [
         point
         for name in reversed(drawing.names)  # ours last, on top
@@ -107,16 +109,14 @@ def _panel(
     names, styles = drawing.names, drawing.styles
     layers = [
         whole.mark_area(opacity=0.14).encode(
-            x=x, y="low:Q", y2="high:Q", color=series(names, styles)["color"]
+            x=x, y="low:Q", y2="high:Q", color=plain_colour(), detail="allocator:N"
         ),
-        base.mark_line().encode(
-            x=x, y=y, strokeWidth=width(), **series(names, styles, shapes=True)
-        ),
+        base.mark_line().encode(x=x, y=y, strokeWidth=width(), **series(names, styles)),
         base.mark_point(filled=True, size=30, opacity=1).encode(
             x=x,
             y=y,
-            color=series(names, styles)["color"],
-            shape=series(names, styles, shapes=True)["shape"],
+            color=plain_colour(),
+            shape=plain_shape(),
             description="tip:N",
         ),
     ]
@@ -145,8 +145,8 @@ def _point(drawing: Drawing, row: TableRow, name: str, metric: str) -> list[Row]
             "value": estimate.median,
             "low": estimate.low if known else None,
             "high": estimate.high if known else None,
-            "width": drawing.styles[name].width,
             "tip": f"{name} · {row.cell.name}: {show(estimate.median)}{span}",
+            **drawn(drawing.styles[name]),
         }
     ]
 

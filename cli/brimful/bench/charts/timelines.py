@@ -17,7 +17,21 @@ import altair as alt
 
 from ..model import Cell, Curve, Result, Sample, Status
 from .look import FAINT, INK, Style
-from .parts import Figure, Row, data, kib, quiet_axis, seconds, series, slug, unit_of, width
+from .parts import (
+    Figure,
+    Layered,
+    Row,
+    data,
+    drawn,
+    kib,
+    plain_colour,
+    quiet_axis,
+    seconds,
+    series,
+    slug,
+    unit_of,
+    width,
+)
 
 MEMORY_SECTION, RUN_SECTION = "Memory over time", "From run to run"
 SPANS = 120  # of a line; each keeps its lowest and its highest reading
@@ -46,7 +60,7 @@ def _memory(result: Result, cell: str, names: Sequence[str], styles: Styles) -> 
     present = [name for name in names if name in curves]
     lines = [row for name in reversed(present) for row in _memory_rows(curves[name], styles[name])]
     marks = [
-        row | {"label": phase.name}
+        row | {"label": phase.name} | drawn(styles[name])
         for name in present
         for phase in curves[name].phases
         for row in _at(curves[name], phase.at_s)
@@ -71,7 +85,7 @@ def _memory_panel(
     marks: list[Row],
     reference: str,
     who: tuple[Sequence[str], Styles],
-) -> alt.LayerChart:
+) -> Layered:
     of_kind = [row for row in lines if row["kind"] == kind]
     x = alt.X("t:Q", axis=quiet_axis("seconds since the start", tickCount=10))
     y = alt.Y("mib:Q", axis=quiet_axis(f"{kind}, MiB"), scale=alt.Scale(zero=True))
@@ -83,7 +97,7 @@ def _memory_panel(
     dots = (
         alt.Chart(data([row for row in marks if row["kind"] == kind]))
         .mark_point(filled=True, size=26, opacity=1)
-        .encode(x=x, y=y, description="tip:N", color=series(*who)["color"])
+        .encode(x=x, y=y, description="tip:N", color=plain_colour())
     )
     named = [row for row in marks if row["kind"] == kind and row["allocator"] == reference]
     rule = alt.Chart(data(named)).mark_rule(color=FAINT, strokeDash=[2, 3]).encode(x=x)
@@ -104,7 +118,7 @@ def _memory_rows(curve: Curve, style: Style) -> list[Row]:
         for place in _extremes(values):
             row = {"allocator": curve.allocator, "kind": kind, "tip": tip}
             rows.append(
-                row | {"t": curve.seconds[place], "mib": values[place] / 1024, "width": style.width}
+                row | {"t": curve.seconds[place], "mib": values[place] / 1024, **drawn(style)}
             )
     return rows
 
@@ -191,7 +205,7 @@ def _round_rows(result: Result, cell: Cell, names: Sequence[str], styles: Styles
                 "allocator": name,
                 "round": turn + 1,
                 "value": value,
-                "width": styles[name].width,
+                **drawn(styles[name]),
                 "tip": tip,
             }
             for turn, value in own

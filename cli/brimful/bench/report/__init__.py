@@ -23,7 +23,7 @@ from string import Template
 
 from .. import charts
 from ..charts import export_charts, overview, render
-from ..charts.parts import Figure
+from ..charts.parts import Figure, slug
 from ..model import Result
 from ..summary import Summary, SummaryError, summarize
 from . import tables, words
@@ -138,7 +138,7 @@ def _contents(sections: Iterable[str]) -> Markup:
 
 
 def _anchor(section: str) -> str:
-    return "charts-" + section.lower().replace(" ", "-")
+    return f"charts-{slug(section.lower())}"
 
 
 def _rows(summary: Summary) -> Markup:
@@ -174,22 +174,25 @@ def _chips(summary: Summary) -> Markup:
 
 
 def _figures(section: str, figures: Sequence[Figure]) -> Markup:
-    drawn = [_figure(one) for one in figures]
-    if len(drawn) > MANY:
-        drawn = [
-            element("details", element("summary", one.title), picture, open=place == 0)
-            for place, (one, picture) in enumerate(zip(figures, drawn, strict=True))
-        ]
-    return _section(_anchor(section), section, *drawn)
+    if len(figures) <= MANY:
+        return _section(_anchor(section), section, *map(_figure, figures))
+    folded = [
+        element(
+            "details", element("summary", one.title), _figure(one, titled=False), open=place == 0
+        )
+        for place, one in enumerate(figures)
+    ]
+    return _section(_anchor(section), section, *folded)
 
 
-def _figure(one: Figure) -> Markup:
+def _figure(one: Figure, titled: bool = True) -> Markup:
     if one.chart is None:
         return element(
             "div", element("h3", one.title, id=one.key), paragraph(one.absent, class_="note")
         )
     picture = Markup(render.inline(charts.picture(one), one.title))
-    caption = element("figcaption", one.title, element("span", one.note, class_="note"))
+    title = one.title if titled else ""  # what it is folded under says it already
+    caption = element("figcaption", title, element("span", one.note, class_="note"))
     scroll = element(
         "div", picture, class_="scroll", tabindex="0", role="region", aria_label=one.title
     )

@@ -12,7 +12,7 @@ from .. import summary as tables
 from ..charts.parts import kib, measured, percent, seconds
 from ..model import MEMORY, METRIC, Allocator, Status
 from ..statistics import Estimate
-from ..summary import FIGURE, MAIN, Against, Entry, Judged, Row, Summary, Tally
+from ..summary import MAIN, Against, Entry, Judged, Row, Summary, Tally
 from .markup import Markup, element, join, table
 from .words import change_class, interval
 
