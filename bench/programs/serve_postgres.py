@@ -119,16 +119,11 @@ def start(arguments: argparse.Namespace, folder: Path) -> serving.Server:
     make_template(template)
     shutil.copytree(template / "data", folder / "data")
     (folder / "data").chmod(0o700)
-    server = serving.Server(server_command(folder), folder)
-    try:
-        server.wait_until(lambda: accepts(folder))
-    except serving.ServingError:
-        server.stop()
-        raise
-    return server
+    return serving.Server(server_command(folder), folder)
 
 
 def load(arguments: argparse.Namespace, server: serving.Server, folder: Path) -> dict[str, Any]:
+    server.wait_until(lambda: accepts(folder))
     count = arguments.clients * arguments.transactions
     line = ["pgbench", "-h", str(folder), "-U", USER, "-n", "-b", arguments.script]
     line += ["-c", str(arguments.clients), "-j", "1", "-t", str(arguments.transactions), "postgres"]

@@ -26,20 +26,14 @@ PIPELINE = 16  # requests per round trip, or the socket is what is measured
 
 
 def start(folder: Path) -> serving.Server:
-    socket = folder / "socket"
-    command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", ""]
+    command = ["redis-server", "--port", "0", "--unixsocket", str(folder / "socket"), "--save", ""]
     command += ["--appendonly", "no", "--loglevel", "warning", "--dir", str(folder)]
-    server = serving.Server(command, folder)
-    try:
-        server.wait_until(socket.exists)
-    except serving.ServingError:
-        server.stop()
-        raise
-    return server
+    return serving.Server(command, folder)
 
 
 def load(arguments: argparse.Namespace, server: serving.Server, folder: Path) -> dict[str, Any]:
     socket = str(folder / "socket")
+    server.wait_until((folder / "socket").exists)
     count = arguments.requests
     said = serving.client(
         [

@@ -52,7 +52,7 @@ class Server:
         deadline = time.monotonic() + START_S
         while not is_ready():
             if self._launcher.poll() is not None:
-                raise ServingError(f"the server did not start: {self.last_words()}")
+                raise ServingError("the server did not start")
             if time.monotonic() > deadline:
                 raise ServingError(f"the server is not ready after {START_S} s")
             time.sleep(0.01)
@@ -117,9 +117,10 @@ def main(
     start: Callable[[Path], Server],
     load: Callable[[Server, Path], dict[str, Any]],
 ) -> int:
-    """Start the server, load it, print the line. `load` also tells the server to end.
+    """Start the server, load it, print the line.
 
-    It returns operations, seconds and extra.
+    `load` waits until the server is ready, and tells it to end when the work is done; it returns
+    operations, seconds and extra.
     """
     try:
         with temporary_folder() as folder:
@@ -131,15 +132,19 @@ def main(
                 if not server.has_died():
                     raise
             finally:
-                if sys.exc_info()[0] is not None:
+                if "seconds" not in line:
                     server.stop()
             line["measured"] = server.report()
             line["last_words"] = server.last_words()
     except ServingError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
-    if "seconds" not in line and line["measured"]["signal"] == 0:
+    if "seconds" not in line and _ended_well(line["measured"]):
         print(f"{name}: the server ended early: {line['last_words']}", file=sys.stderr)
         return 1
     print(json.dumps(line))
     return 0
+
+
+def _ended_well(measured: dict[str, Any]) -> bool:
+    return measured["signal"] == 0 and measured["exit_code"] == 0

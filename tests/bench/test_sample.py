@@ -240,6 +240,18 @@ class AFault(unittest.TestCase):
             taken(command(Built.own_malloc)), Status.NOT_LOADED, "takes malloc from own_malloc"
         )
 
+    def test_a_program_that_lends_its_jump_to_malloc_is_loaded(self) -> None:
+        source = Path(Built.folder.name) / "lender.c"
+        source.write_text(
+            "#include <stdlib.h>\n#include <unistd.h>\nvoid* (*volatile taken)(size_t) = malloc;\n"
+            "int main(void) { free(malloc(8)); free(taken(9)); usleep(100000); return 0; }"
+        )
+        program = str(source.with_suffix(""))
+        subprocess.run(["gcc", "-no-pie", "-fno-pic", "-o", program, source], check=True)
+        self.assertEqual(taken(command(program)).reason, "")
+        own = (os.path.realpath(Built.library),)
+        self.assertEqual(proof.servers_of_malloc(program, Built.library), own)
+
     def test_a_program_that_cannot_be_executed_is_a_failure(self) -> None:
         self.assert_ends(
             taken(command("/no/such/program")), Status.FAILED, "No such file or directory"

@@ -119,7 +119,13 @@ def servers_of_malloc(program: str, library: str) -> tuple[str, ...]:
         return ()
     lines = done.stderr.decode(errors="replace").splitlines()
     found = (BINDING.search(line) for line in lines)
-    servers = {os.path.realpath(by[2]) for by in found if by and by[3] == "malloc"}
+    pairs = {(by[1], os.path.realpath(by[2])) for by in found if by and by[3] == "malloc"}
+    servers = {server for _, server in pairs}
+    # A program at a fixed address that takes the address of malloc lends its own jump to it to all
+    # others. Where that jump leads shows in what the program itself is bound to.
+    itself = os.path.realpath(program)
+    if any(user == program and server != itself for user, server in pairs):
+        servers.discard(itself)
     return tuple(sorted(servers))
 
 
