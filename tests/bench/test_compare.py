@@ -24,7 +24,7 @@ from brimful.bench import compare as gate
 from brimful.bench import model
 from brimful.bench.compare import Outcome, compare
 from brimful.bench.model import MEMORY, Result, Status
-from brimful.bench.tables import FIGURE
+from brimful.bench.tables import FIGURE, OTHER
 
 CRASH = (Status.CRASHED, "killed by signal 6")
 TRUTH = {
@@ -54,15 +54,18 @@ class TheExitCode(unittest.TestCase):
     """main_compare on real files: the code and what it prints."""
 
     def gate(self, a: Result, b: Result, fail_over: float = 0.03, **more: Any) -> tuple[int, str]:
+        """The code and what was printed, of results in files."""
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "a.json"), Path(folder, "b.json")
             for result, path in zip((a, b), paths, strict=True):
                 model.save(result, path)
             return self.of_files(*paths, fail_over, **more)
 
-    def of_files(self, a: Path, b: Path, fail_over: float = 0.03, **more: Any) -> tuple[int, str]:
+    def of_files(
+        self, a: Path, b: Path, fail_over: float = 0.03, columns: str = "150", **more: Any
+    ) -> tuple[int, str]:
         text = io.StringIO()
-        wide = mock.patch.dict(os.environ, COLUMNS="150")
+        wide = mock.patch.dict(os.environ, COLUMNS=columns)
         with wide, contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             code = gate.main_compare(a, b, fail_over, **more)
         return code, text.getvalue()
@@ -71,6 +74,16 @@ class TheExitCode(unittest.TestCase):
         code, text = self.gate(run(seed=1), run(seed=2))
         self.assertEqual(code, gate.FINE, text)
         self.assertIn("FINE", text)
+
+    def test_no_line_is_cut_off_in_a_terminal_of_100_columns(self) -> None:
+        times = {"thread-sweep@2048": TRUTH["lua"]}
+        worse = {"thread-sweep@2048": TRUTH["lua"] | {"brimful": 12.5}}
+        larger = {"thread-sweep@2048": {"brimful": 123456.0}}
+        a, b = run(times, seed=1, spread=0.05), run(worse, seed=2, spread=0.05, memory=larger)
+        _, text = self.gate(a, b, columns="100")
+        self.assertIn("thread-sweep@2048", text)
+        self.assertEqual(text.count("REGRESSION "), 4)
+        self.assertNotIn("…", text)
 
     def test_is_0_if_it_became_faster(self) -> None:
         self.assertEqual(self.gate(run(seed=1), run(changed(0.8), seed=2))[0], gate.FINE)
@@ -195,6 +208,21 @@ class AComparison(unittest.TestCase):
         warnings = compare(run(seed=1), b, 0.03).warnings
         self.assertIn("another kernel: 6.1.0 in A, 7.0.0 in B", warnings)
         self.assertTrue(any("B did not run to its end" in line for line in warnings))
+
+    def test_a_figure_that_is_no_time_is_judged_by_itself(self) -> None:
+        results = [run(seed=1), run(seed=2)]
+        for result, value in zip(results, (30.0, 60.0), strict=True):
+            result.cells[0] = replace(result.cells[0], figure="resident_idle_end_mib")
+            result.samples = [
+                replace(
+                    s, extra={"resident_idle_end_mib": value if s.allocator == "brimful" else 9.0}
+                )
+                for s in result.samples
+            ]
+        found = compare(results[0], results[1], 0.03)
+        metrics = {c.metric: c.outcome for c in found.changes if c.cell == "larson"}
+        self.assertEqual(metrics, {OTHER: Outcome.REGRESSION, MEMORY: Outcome.FINE})
+        self.assertEqual(found.left_out, ())
 
     def test_any_allocator_can_be_gated_by_name(self) -> None:
         found = compare(

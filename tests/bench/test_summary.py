@@ -22,7 +22,7 @@ from fake_results import constructed
 from brimful.bench import league, summary
 from brimful.bench.model import MEMORY, Cell, Result, Sample, Status
 from brimful.bench.statistics import Verdict
-from brimful.bench.summary import FIGURE, Summary, summarize
+from brimful.bench.summary import FIGURE, OTHER, Summary, summarize
 
 CRASH = (Status.CRASHED, "killed by signal 11")
 
@@ -34,6 +34,18 @@ def rows_of(count: int, **times: float) -> dict[str, dict[str, float]]:
 
 def standing(found: Summary, name: str) -> summary.Standing:
     return next(s for s in found.league if s.allocator.name == name)
+
+
+def with_figure(figure: str, glibc: float, brimful: float) -> Result:
+    """Three rows, of which the first compares a figure of its own."""
+    result = constructed(rows_of(3, glibc=1.0, brimful=0.8))
+    result.cells[0] = replace(result.cells[0], figure=figure)
+    for place, sample in enumerate(result.samples):
+        if sample.cell == "row0":
+            value = glibc if sample.allocator == "glibc" else brimful
+            metrics = sample.metrics | {"seconds": value}
+            result.samples[place] = replace(sample, metrics=metrics, extra={figure: value})
+    return result
 
 
 class AFailedCell(unittest.TestCase):
@@ -149,16 +161,25 @@ class TheRatios(unittest.TestCase):
         self.assertEqual(found.row("row0").entries["glibc"].estimates[FIGURE].count, 7)
         self.assertEqual(found.noise[FIGURE].cells["row0"].ratio.pairs, 7)
 
-    def test_a_row_may_compare_a_figure_of_its_own(self) -> None:
-        result = constructed(rows_of(1, glibc=1.0, brimful=0.8))
-        result.cells[0] = replace(result.cells[0], figure="us_per_request")
-        result.samples = [
-            replace(s, extra={"us_per_request": 40.0 if s.allocator == "glibc" else 60.0})
-            for s in result.samples
-        ]
-        entry = summarize(result).row("row0").entries["brimful"]
+    def test_a_row_may_compare_a_time_of_its_own(self) -> None:
+        found = summarize(with_figure("us_per_request", 40.0, 60.0))
+        entry = found.row("row0").entries["brimful"]
         self.assertAlmostEqual(entry.to_baseline[FIGURE].ratio.median, 1.5)
-        self.assertAlmostEqual(entry.to_baseline["seconds"].ratio.median, 0.8, delta=0.02)
+        self.assertNotIn("seconds", entry.estimates)
+        self.assertIn("40 µs", shown(found, 100))
+
+    def test_a_figure_that_is_no_time_is_in_no_mean_of_times(self) -> None:
+        found = summarize(with_figure("resident_idle_end_mib", 40.0, 60.0))
+        row, brimful = found.row("row0"), standing(found, "brimful")
+        self.assertNotIn(FIGURE, row.entries["brimful"].estimates)
+        self.assertAlmostEqual(row.entries["brimful"].to_baseline[OTHER].ratio.median, 1.5)
+        self.assertEqual(row.ours["brimful"][OTHER].verdict, Verdict.WORSE)
+        self.assertEqual((brimful.rows, brimful.left_out), (2, ()))
+        self.assertEqual(brimful.means[MEMORY].mean.rows, 3)
+        self.assertEqual(brimful.tally[OTHER], summary.Tally(0, 1, 0, 0))
+        self.assertEqual(summary.word(Verdict.WORSE, OTHER), "more")
+        self.assertIn((OTHER, "row0"), [(loss.metric, loss.cell) for loss in found.losses])
+        self.assertIn("in no mean of times: row0 (resident_idle_end_mib)", shown(found, 100))
 
     def test_equal_allocators_show_no_difference_in_nearly_all_rows(self) -> None:
         found = summarize(constructed(rows_of(60, glibc=1.0, brimful=1.0, rival=1.0)))

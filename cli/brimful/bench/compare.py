@@ -47,9 +47,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import model, statistics
-from .model import Allocator, Cell, Result, Status
+from .model import MEMORY, Allocator, Cell, Result, Status
 from .statistics import Mean, Ratio
-from .tables import MAIN, Samples, title
+from .tables import FIGURE, OTHER, ROW, Samples, own_key, title
 
 FINE, REGRESSED, USAGE, TOO_NOISY = range(4)  # exit codes
 NOISY_SHARE = 0.5  # of the rows, above which the gate cannot say
@@ -63,6 +63,8 @@ CONDITIONS = {
     "thp": "transparent huge pages",
     "governor": "governor",
 }
+# What the lines of geometric means are called.
+MEANS = {FIGURE: "mean of times", OTHER: "mean of others", MEMORY: "mean of memory"}
 
 
 class CompareError(Exception):
@@ -131,7 +133,7 @@ def compare(
     a: Result,
     b: Result,
     fail_over: float,
-    metrics: Sequence[str] = MAIN,
+    metrics: Sequence[str] = ROW,
     allocators: Sequence[str] = (),
     absolute: bool = False,
 ) -> Comparison:
@@ -184,7 +186,10 @@ class _Comparer:
                 else:
                     usable.append(cell)
             for metric in self.metrics:
-                logs = {cell.name: self._logs(cell.name, name, metric) for cell in usable}
+                having = [
+                    c for c in usable if metric not in (FIGURE, OTHER) or own_key(c) == metric
+                ]
+                logs = {cell.name: self._logs(cell.name, name, metric) for cell in having}
                 found = {cell: pair for cell, pair in logs.items() if all(pair)}
                 why = f"no round of both results has its {title(metric)} and the references'"
                 left_out += [(cell, name, why) for cell in logs if cell not in found]
@@ -405,22 +410,25 @@ def _print_head(
 
 def _print_rows(console: Console, found: Comparison, name: str) -> None:
     """One table: a line for each row, and the means below."""
-    metrics = list(dict.fromkeys(o.metric for o in found.overall if o.allocator == name))
-    table = Table(title=f"\n{escape(name)}, B over A", title_justify="left", box=None)
-    table.add_column("row", no_wrap=True, overflow="ellipsis", max_width=24)
-    for metric in metrics:
-        table.add_column(title(metric), no_wrap=True)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("row", no_wrap=True)
+    for head in ("time, or own figure", "peak memory"):
+        table.add_column(head, no_wrap=True)
         table.add_column("floor", justify="right", no_wrap=True)
         table.add_column("", no_wrap=True)
     changes = [change for change in found.changes if change.allocator == name]
     for cell in dict.fromkeys(change.cell for change in changes):
-        by_metric = {change.metric: change for change in changes if change.cell == cell}
-        figures = [text for m in metrics for text in _columns(by_metric.get(m))]
-        table.add_row(escape(cell), *(figures if "" not in by_metric else ["—", "", "BROKEN"]))
-    means = {overall.metric: overall for overall in found.overall if overall.allocator == name}
+        here = [change for change in changes if change.cell == cell]
+        own = next((change for change in here if change.metric in ("", FIGURE, OTHER)), None)
+        others = [change for change in here if change is not own]
+        table.add_row(escape(cell), *_columns(own), *_columns(others[0] if others else None))
+        for further in others[1:]:
+            table.add_row("", *_columns(None), *_columns(further))
     table.add_section()
-    table.add_row("geometric mean", *(text for m in metrics for text in _columns(means[m])))
-    console.print(table)
+    for overall in (o for o in found.overall if o.allocator == name):
+        table.add_row(MEANS.get(overall.metric, overall.metric), *_columns(overall))
+    console.print(f"\n{name}, B over A", style="bold", markup=False, highlight=False)
+    console.print(table, highlight=False)
     for change in changes:
         if change.outcome is Outcome.BROKEN:
             console.print(f"BROKEN {change.cell}: {change.reason}", markup=False, highlight=False)
@@ -429,7 +437,7 @@ def _print_rows(console: Console, found: Comparison, name: str) -> None:
 def _columns(change: Change | Overall | None) -> tuple[str, str, str]:
     """Change with interval, floor, outcome (what is not fine in capitals)."""
     if change is None:
-        return "—", "", ""
+        return "", "", ""
     outcome = str(change.outcome)
     outcome = outcome if change.outcome is Outcome.FINE else f"[bold]{outcome.upper()}[/bold]"
     if isinstance(change, Overall):
@@ -442,7 +450,8 @@ def _columns(change: Change | Overall | None) -> tuple[str, str, str]:
 def _interval(centre: float, ends: Ratio | Mean) -> str:
     if math.isinf(ends.high):
         return f"{centre - 1:+.1%} (too few samples)"
-    return f"{centre - 1:+.1%} ({ends.low - 1:+.1%} … {ends.high - 1:+.1%})"
+    low, high = 100 * (ends.low - 1), 100 * (ends.high - 1)
+    return f"{centre - 1:+.1%} ({low:+.1f} to {high:+.1f})"
 
 
 def _print_end(console: Console, found: Comparison) -> None:

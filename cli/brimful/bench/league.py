@@ -18,10 +18,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import statistics
-from .model import MEMORY, METRIC, Allocator, Result, Status
+from .model import MEMORY, Allocator, Result, Status
 from .statistics import Mean, Ratio, Verdict
 from .summary import summarize, word
-from .tables import FIGURE, MAIN, Entry, Judged, Row, Standing, Summary, title
+from .tables import (
+    FIGURE,
+    MAIN,
+    OTHER,
+    Entry,
+    Judged,
+    Row,
+    Standing,
+    Summary,
+    own_key,
+    seconds_per_unit,
+    title,
+)
 
 WIDE = 130  # columns from which the league shows more than it must
 SHORT = {
@@ -132,17 +144,24 @@ def _ratios(summary: Summary, console: Console) -> None:
             base = row.entries[summary.baseline]
             cells = (_ratio_or_value(row, row.entries[name]) for name in part)
             table.add_row(escape(row.cell.name), _value(row, base), *cells)
-        _print(console, f"Time: ratio to {summary.baseline} (below 1 is faster)", table)
+        _print(console, f"Time: ratio to {summary.baseline} (below 1 is better)", table)
     _say(
         console,
-        f"{BEST} best of the row   {LEVEL} not shown to be slower than the best   {NO_DIFFERENCE}"
-        f" no difference to {summary.baseline} shown.  Where {summary.baseline} failed, times"
-        " stand for ratios. failed, crashed, timeout, foreign (another malloc was in use): see"
+        f"{_others(summary)}{BEST} best of the row   {LEVEL} not shown to be slower than the best"
+        f"   {NO_DIFFERENCE} no difference to {summary.baseline} shown.  Where {summary.baseline} failed,"
+        " figures stand for ratios. failed, crashed, timeout, foreign (another malloc was in use): see"
         " below. — not run.",
     )
     for row in summary.rows:
         if row.cell.missing:
             _say(console, f"Row left out: {row.cell.name}: {row.cell.missing}")
+
+
+def _others(summary: Summary) -> str:
+    """A sentence about the rows whose figure is not a time."""
+    others = [row.cell for row in summary.rows if own_key(row.cell) == OTHER]
+    names = ", ".join(f"{cell.name} ({cell.figure})" for cell in others)
+    return f"Not times, and in no mean of times: {names}.\n" if others else ""
 
 
 def _heading(name: str) -> str:
@@ -176,12 +195,13 @@ def _ratio_or_value(row: Row, entry: Entry) -> str:
     """The ratio to the baseline, the time where there is none, or how it failed; with marks."""
     if not entry.ok:
         return SHORT[entry.status]
+    key = own_key(row.cell)
     mark = ""
-    if entry.allocator == row.best.get(FIGURE):
+    if entry.allocator == row.best.get(key):
         mark = BEST
-    elif entry.allocator in row.level.get(FIGURE, ()):
+    elif entry.allocator in row.level.get(key, ()):
         mark = LEVEL
-    against = entry.to_baseline.get(FIGURE)
+    against = entry.to_baseline.get(key)
     if against is None:
         return _value(row, entry)
     same = NO_DIFFERENCE if against.verdict in (Verdict.SAME, Verdict.TOO_FEW) else " "
@@ -190,21 +210,22 @@ def _ratio_or_value(row: Row, entry: Entry) -> str:
 
 
 def _value(row: Row, entry: Entry) -> str:
-    """A median time with its unit, or how it failed. The baseline may be the best, too."""
+    """A median figure with its unit, or how it failed. The baseline may be the best, too."""
     if not entry.ok:
         return SHORT[entry.status]
-    estimate = entry.estimates.get(FIGURE)
-    if estimate is None:
+    key = own_key(row.cell)
+    if key not in entry.estimates:
         return "no figure"
-    mark = BEST if row.best.get(FIGURE) == entry.allocator else ""
-    known = METRIC.get(row.cell.figure)
-    value = estimate.median
-    if known is None or known.unit != "s":
-        return f"{value:.4g}{mark}"
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if value * scale >= 1:
-            return f"{value * scale:.3g} {unit}{mark}"
-    return f"{value * 1e9:.3g} ns{mark}"
+    mark = BEST if row.best.get(key) == entry.allocator else ""
+    value = entry.estimates[key].median
+    scale = seconds_per_unit(row.cell.figure)
+    if scale is None:
+        unit = " MiB" if row.cell.figure.endswith("_mib") else ""
+        return f"{value:.3g}{unit}{mark}"
+    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if value * scale >= size:
+            return f"{value * scale / size:.3g} {unit}{mark}"
+    return f"{value * scale * 1e9:.3g} ns{mark}"
 
 
 def _number(ratio: float) -> str:
@@ -219,7 +240,7 @@ def _ours(summary: Summary, console: Console) -> None:
             if row.cell.missing:
                 continue
             entry = row.entries[name]
-            cells = [text for metric in MAIN for text in _against(row, name, metric)]
+            cells = [text for m in (own_key(row.cell), MEMORY) for text in _against(row, name, m)]
             table.add_row(escape(row.cell.name), *(cells if entry.ok else [SHORT[entry.status]]))
         _print(console, f"{name} over the best rival of each row (below 1 is better)", table)
     misses = statistics.expected_misses(summary.intervals)
@@ -255,7 +276,7 @@ def _league(summary: Summary, console: Console) -> None:
     heads = ["#", "allocator", "time", "memory", "rows", "T +/−/≈", "M +/−/≈", "fail"]
     heads += ["T common", "M common"] if wide else ["T com", "M com"]
     table = _table(*heads, right=("#",), gap=2 if wide else 1)
-    count = sum(not row.cell.missing for row in summary.rows)
+    count = sum(own_key(r.cell) == FIGURE and not r.cell.missing for r in summary.rows)
     place = 0
     for standing in summary.league:
         place += bool(standing.common)
@@ -370,7 +391,7 @@ def _losses(summary: Summary, console: Console) -> None:
             continue
         table = _table(*("row", "figure", "ratio (95 % interval)", "best rival"))
         for loss in losses:
-            figure = "time" if loss.metric == FIGURE else "memory"
+            figure = {FIGURE: "time", OTHER: "own figure"}.get(loss.metric, "peak memory")
             ratio = _interval(loss.against.ratio)
             table.add_row(*map(escape, (loss.cell, figure, ratio, loss.against.other)))
         _print(console, f"Rows in which {name} is shown to lose to a rival: {len(losses)}", table)

@@ -25,11 +25,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from . import statistics
 from .model import MEMORY, METRIC, Allocator, Cell, Result, Status
-from .statistics import Estimate, Mean, Ratio, Verdict
+from .statistics import Mean, Ratio, Verdict
 from .tables import (
     FIGURE,
     KEYS,
     MAIN,
+    OTHER,
+    ROW,
     Against,
     Entry,
     Headline,
@@ -41,6 +43,7 @@ from .tables import (
     Standing,
     Summary,
     Tally,
+    own_key,
     title,
 )
 
@@ -48,6 +51,8 @@ __all__ = [
     "FIGURE",
     "KEYS",
     "MAIN",
+    "OTHER",
+    "ROW",
     "Against",
     "Entry",
     "Headline",
@@ -61,6 +66,7 @@ __all__ = [
     "SummaryError",
     "Tally",
     "csv_rows",
+    "own_key",
     "summarize",
     "title",
     "word",
@@ -90,7 +96,7 @@ def summarize(result: Result, baseline: str = "") -> Summary:
 
 def word(verdict: Verdict, metric: str) -> str:
     """The verdict as it is said of this metric: "faster", "less", "no difference shown"…"""
-    is_time = metric == FIGURE or METRIC[metric].unit in ("s", "ns")
+    is_time = metric == FIGURE or (metric in METRIC and METRIC[metric].unit in ("s", "ns"))
     return _WORDS[verdict][is_time] if verdict in _WORDS else str(verdict)
 
 
@@ -247,19 +253,22 @@ class _Maker:
         not_common: Mapping[str, str],
     ) -> Standing:
         name = allocator.name
-        both = [row.cell.name for row in rows if FIGURE in row.entries[name].to_baseline]
-        families = dict.fromkeys(self.cells[cell].family for cell in both)
+        timed = [row for row in rows if own_key(row.cell) == FIGURE]
+        families = dict.fromkeys(cell.family for cell in self.cells.values())
         return Standing(
             allocator=allocator,
-            means=self._means(name, KEYS, both),
+            means=self._means(name, KEYS, self.cells),
             common={} if name in not_common else self._means(name, MAIN, common),
             families={
                 family: self._means(
-                    name, MAIN, [c for c in both if self.cells[c].family == family], beyond=False
+                    name,
+                    MAIN,
+                    [c for c, cell in self.cells.items() if cell.family == family],
+                    False,
                 )
                 for family in families
             },
-            tally={metric: _tally(name, metric, rows) for metric in MAIN},
+            tally={metric: _tally(name, metric, rows) for metric in ROW},
             failed=tuple(
                 (row.cell.name, f"{entry.status}: {entry.reason}")
                 for row in rows
@@ -267,8 +276,8 @@ class _Maker:
             ),
             left_out=tuple(
                 (row.cell.name, self._why_left_out(row, name))
-                for row in rows
-                if row.cell.name not in both
+                for row in timed
+                if FIGURE not in row.entries[name].to_baseline
             ),
         )
 
@@ -328,10 +337,10 @@ class _Maker:
 
 
 def _lowest(entries: Mapping[str, Entry], names: Iterable[str]) -> dict[str, str]:
-    """Of each of MAIN, who has the lowest median."""
+    """Of each of ROW, who has the lowest median."""
     among = list(names)
     best = {}
-    for metric in MAIN:
+    for metric in ROW:
         medians = {
             name: entries[name].estimates[metric].median
             for name in among
@@ -370,7 +379,7 @@ def _losses(rows: Iterable[Row]) -> tuple[Loss, ...]:
 
 
 def _count_intervals(rows: Iterable[Row]) -> int:
-    """The intervals of ratios that the rows state in MAIN, those of a thing with itself left out."""
+    """The intervals of ratios that the rows state in ROW, those of a thing with itself left out."""
     return sum(
         against.ratio.claims and against.other != name
         for row in rows
@@ -379,7 +388,7 @@ def _count_intervals(rows: Iterable[Row]) -> int:
             *row.ours.items(),
         )
         for metric, against in by_metric.items()
-        if metric in MAIN
+        if metric in ROW
     )
 
 
@@ -411,19 +420,20 @@ def csv_rows(source: Result | Summary) -> list[dict[str, str | float | int]]:
             empty: dict[str, str | float | int] = dict.fromkeys(CSV_COLUMNS, "")
             if not entry.ok:
                 table.append(empty | head)
-            for key, estimate in entry.estimates.items():
-                figures = _csv_figures(summary.baseline, key, estimate, entry.to_baseline.get(key))
+            for key in entry.estimates:
+                figures = _csv_figures(summary.baseline, row.cell, key, entry)
                 table.append(empty | head | figures)
     return table
 
 
 def _csv_figures(
-    baseline: str, metric: str, estimate: Estimate, against: Against | None
+    baseline: str, cell: Cell, metric: str, entry: Entry
 ) -> dict[str, str | float | int]:
     """The columns of one figure. An interval that does not exist is empty."""
+    estimate, against = entry.estimates[metric], entry.to_baseline.get(metric)
     columns: dict[str, str | float | int] = {
         "metric": metric,
-        "unit": "" if metric == FIGURE else METRIC[metric].unit,
+        "unit": METRIC[metric].unit if metric in METRIC else cell.figure,
         "n": estimate.count,
         "median": estimate.median,
     }

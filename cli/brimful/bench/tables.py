@@ -2,8 +2,11 @@
 """What the tables of a result are: rows, entries, the league, noise, losses. `summary` makes them.
 
 Every table is frozen data, so that the terminal, the charts, the report and the CSV file all show
-the same figures and none of them computes. Times are each cell's own figure (`Cell.figure`) under
-the key FIGURE; the other keys are model.METRICS. Less is better for all of them.
+the same figures and none of them computes.
+
+A metric is a key: FIGURE is the cell's own figure (`Cell.figure`) where that is a time, OTHER where
+it is something else, such as memory that did not come back; each cell has one of them, so a mean of
+times never holds megabytes. The other keys are those of model.METRICS. Less is better for all.
 """
 
 from __future__ import annotations
@@ -14,17 +17,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import statistics
-from .model import MEMORY, METRIC, METRICS, Allocator, Cell, Result, Sample, Status
+from .model import MEMORY, METRIC, METRICS, TIME, Allocator, Cell, Result, Sample, Status
 from .statistics import Estimate, Mean, Noise, Ratio, Verdict
 
-FIGURE = "figure"  # the cell's own time, whatever it is called there
-MAIN = (FIGURE, MEMORY)  # what winners, losses and the league are about
-KEYS = (FIGURE, *(metric.key for metric in METRICS))
+FIGURE = "figure"  # the cell's own figure, a time
+OTHER = "other"  # the cell's own figure, anything but a time
+MAIN = (FIGURE, MEMORY)  # what the league is about
+ROW = (FIGURE, OTHER, MEMORY)  # what has winners and losers in a row
+KEYS = (FIGURE, OTHER, *(metric.key for metric in METRICS))
+# Figures are named with their unit: "seconds", "wall_s", "us_per_start", "resident_idle_end_mib".
+SECONDS_OF = {"seconds": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def seconds_per_unit(figure: str) -> float | None:
+    """What 1 of this figure is in seconds (per whatever it counts), or None if it is no time."""
+    return next((SECONDS_OF[part] for part in figure.split("_") if part in SECONDS_OF), None)
+
+
+def own_key(cell: Cell) -> str:
+    """Under which key the cell's own figure is: FIGURE or OTHER."""
+    return OTHER if seconds_per_unit(cell.figure) is None else FIGURE
 
 
 def title(metric: str) -> str:
-    """What a metric is called; FIGURE is "time"."""
-    return "time" if metric == FIGURE else METRIC[metric].title
+    """What a metric is called."""
+    own = {FIGURE: "time", OTHER: "own figure"}
+    return own[metric] if metric in own else METRIC[metric].title
 
 
 @dataclass(frozen=True)
@@ -53,7 +71,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell. Mappings by metric cover MAIN and lack a metric that nobody has here."""
+    """One cell. Mappings by metric cover ROW and lack a metric that nobody has here."""
 
     cell: Cell
     entries: Mapping[str, Entry]  # by allocator, all of the result's, in its order
@@ -87,11 +105,11 @@ class Standing:
 
     allocator: Allocator
     means: Mapping[str, Judged]  # metric → over the rows where both are OK
-    common: Mapping[str, Judged]  # MAIN → over the common rows; empty if it is not among those
+    common: Mapping[str, Judged]  # MAIN → over the common rows; empty if it is not in those
     families: Mapping[str, Mapping[str, Judged]]  # family → MAIN
-    tally: Mapping[str, Tally]  # MAIN
+    tally: Mapping[str, Tally]  # ROW
     failed: tuple[tuple[str, str], ...]  # (cell, reason): it ran there and failed
-    left_out: tuple[tuple[str, str], ...]  # (cell, reason): every row that `means` lacks
+    left_out: tuple[tuple[str, str], ...]  # (cell, reason): rows that its mean time lacks
 
     @property
     def rows(self) -> int:
@@ -159,7 +177,7 @@ class Summary:
     losses: tuple[Loss, ...]  # to the best rival of the row, worst first
     headlines: tuple[Headline, ...]
     frontier: tuple[str, ...]  # time against memory, over the common rows
-    intervals: int  # how many intervals the rows state in MAIN; 5 % of them miss
+    intervals: int  # how many intervals the rows state in ROW; 5 % of them miss
 
     def row(self, cell: str) -> Row:
         return next(row for row in self.rows if row.cell.name == cell)
@@ -172,7 +190,7 @@ class Samples:
     """The samples of a result, found by cell and allocator; ratios of any metric on demand."""
 
     def __init__(self, result: Result) -> None:
-        self._figures = {cell.name: cell.figure for cell in result.cells}
+        self._figures = {cell.name: (own_key(cell), cell.figure) for cell in result.cells}
         self._missing = {cell.name: cell.missing for cell in result.cells}
         self._absent = {allocator.name: allocator.missing for allocator in result.allocators}
         self._finished = result.finished
@@ -209,13 +227,23 @@ class Samples:
     def _find(self, cell: str, allocator: str, metric: str, again: bool) -> dict[int, float]:
         if not self.ok(cell, allocator):
             return {}
-        key = self._figures[cell] if metric == FIGURE else metric
+        key = self._key(cell, metric)
         found = {}
         for sample in self._taken[cell, allocator]:
             value = sample.metrics.get(key, sample.extra.get(key))
             if sample.again is again and value is not None:
                 found[sample.round] = value
         return found
+
+    def _key(self, cell: str, metric: str) -> str:
+        """Under which name a sample has the metric; "" if this cell has no such thing.
+
+        Samples repeat their cell's own figure as TIME, which is no time of its own then.
+        """
+        own, figure = self._figures[cell]
+        if metric in (FIGURE, OTHER):
+            return figure if metric == own else ""
+        return "" if metric == TIME and figure not in (TIME, "wall_s") else metric
 
     def logs(self, cell: str, one: str, other: str, metric: str) -> list[float]:
         """Logarithms of one / other by round. Empty if there are none, or if a figure is 0."""
