@@ -441,15 +441,21 @@ def _columns(change: Change | Overall | None) -> tuple[str, str, str]:
     outcome = str(change.outcome)
     outcome = outcome if change.outcome is Outcome.FINE else f"[bold]{outcome.upper()}[/bold]"
     if isinstance(change, Overall):
-        return _interval(change.mean.mean, change.mean), f"{change.floor:.1%}", outcome
+        return _interval(change.mean.mean, change.mean), _share(change.floor), outcome
     if change.ratio is None:
         return "—", "", outcome
-    return _interval(change.ratio.median, change.ratio), f"{change.floor:.1%}", outcome
+    return _interval(change.ratio.median, change.ratio), _share(change.floor), outcome
+
+
+def _share(floor: float) -> str:
+    return f"{floor:.1%}" if floor < 0.1 else f"{floor:.0%}"
 
 
 def _interval(centre: float, ends: Ratio | Mean) -> str:
     if math.isinf(ends.high):
         return f"{centre - 1:+.1%} (too few samples)"
+    if ends.high >= 2:
+        return f"×{centre:.2f} ({ends.low:.2f} to {ends.high:.2f})"
     low, high = 100 * (ends.low - 1), 100 * (ends.high - 1)
     return f"{centre - 1:+.1%} ({low:+.1f} to {high:+.1f})"
 
