@@ -301,7 +301,7 @@ class TheSystemsOwn(unittest.TestCase):
 
 class MemoryOverTime(unittest.TestCase):
     def measured(self, allocator: Allocator) -> tuple[Sample, Curve]:
-        text = RESULT.replace('"phases": []', '"phases": [{"name": "idle", "at_s": 0.35}]')
+        text = RESULT.replace('"phases": []', '"phases": [{"name": "idle-end", "at_s": 0.55}]')
         good, curve, _ = sample.run(
             workload(text, "hold"), allocator, 0, timeout_s=20, sample_ms=10
         )
@@ -321,7 +321,7 @@ class MemoryOverTime(unittest.TestCase):
         self.assertGreater(good.metrics["mean_rss_kib"], 10 << 10)
         self.assertLess(good.metrics["mean_rss_kib"], 64 << 10)
         self.assertGreaterEqual(good.metrics["peak_pss_kib"], 64 << 10)
-        self.assertEqual([phase.name for phase in curve.phases], ["idle"])
+        self.assertEqual([phase.name for phase in curve.phases], ["idle-end"])
 
     def test_a_share_of_huge_pages_is_one(self) -> None:
         good, _ = self.measured(SYSTEM)

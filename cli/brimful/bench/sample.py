@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from .launch import Failure, Run
 from .model import METRIC, TIME, Allocator, Cell, Curve, Histogram, Phase, Sample, Status
 
 CALLGRIND_TIMEOUT_S = 1800
+IDLE_END = "idle-end"  # the phase that a workload names when it has idled
 NO_RSEQ = "valgrind has no rseq: brimful ran its front end per thread"
 
 
@@ -163,19 +163,12 @@ def _memory_metrics(done: Run) -> dict[str, float]:
     found = {"mean_rss_kib": held / sum(spans), "peak_pss_kib": float(max(series["pss_kib"]))}
     in_huge = sum(span * kib for span, kib in zip(spans, huge, strict=True))
     found["huge_share"] = in_huge / held if held > 0 else 0.0
-    idle = _idle_end(_phases(done.line))
-    if idle is not None:
-        before_end = [kib for at, kib in zip(times, rss, strict=True) if at <= idle]
-        found["idle_rss_kib"] = float((before_end or rss)[-1])
+    idle_end = next((p.at_s for p in _phases(done.line) if p.name == IDLE_END), None)
+    if idle_end is not None:
+        until_then = [kib for at, kib in zip(times, rss, strict=True) if at <= idle_end]
+        if until_then:
+            found["idle_rss_kib"] = float(until_then[-1])
     return found
-
-
-def _idle_end(phases: Sequence[Phase]) -> float | None:
-    """When the first idling of a workload ends: at the phase after it, or at the end (infinity)."""
-    for at, phase in enumerate(phases):
-        if phase.name.startswith("idle"):
-            return phases[at + 1].at_s if at + 1 < len(phases) else math.inf
-    return None
 
 
 def _curve(cell: Cell, allocator: Allocator, done: Run) -> Curve | None:
