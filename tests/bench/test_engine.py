@@ -175,6 +175,14 @@ class MemoryOverTime(unittest.TestCase):
         self.assertTrue(all(set(s.metrics) == {"mean_rss_kib"} for s in own))
         self.assertEqual({c.allocator for c in result.curves}, {"glibc", "rival", "brimful"})
 
+    def test_a_row_about_memory_is_looked_at_in_its_rounds_and_needs_no_more(self) -> None:
+        about = Cell("m", "m", "memory", command=("true",), figure="resident_mib")
+        runs = FakeRuns(noise=0.5)
+        result = run(runs, [catalog.Work(about, 10, memory=True)])
+        self.assertTrue(all(call[4] for call in runs.calls))
+        self.assertEqual(max(s.round for s in result.samples), PRESET.least_rounds - 1)
+        self.assertEqual(len(result.curves), 3)
+
 
 if __name__ == "__main__":
     unittest.main()

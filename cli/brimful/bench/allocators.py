@@ -23,6 +23,15 @@ from .model import Allocator
 SYSTEM = "glibc"  # what every program has by itself; the default baseline
 OURS = "brimful"
 PROBE_TIMEOUT_S = 20
+NO_RIVALS = "rivals"  # stands for all of them until they are built
+# One of each family that leads today: for a first answer.
+FEW = (SYSTEM, OURS, "jemalloc", "mimalloc3", "snmalloc", "gperftools", NO_RIVALS)
+# Left out unless asked for: older versions of the same, the other mode of the same library, and what
+# buys safety with time (several times slower, they would take most of the budget).
+NOT_MAIN = {
+    *("jemalloc-deb", "mimalloc2-deb", "tcmalloc-perthread"),
+    *("hardened", "hardened-light", "isoalloc", "hoard"),
+}
 
 
 class AllocatorError(Exception):
@@ -50,6 +59,15 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
         if names.count(name) > 1:
             raise AllocatorError(f"--lib {name}=…: there is an allocator {name} already")
     return [_checked(allocator) for allocator in found]
+
+
+def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
+    """What a preset compares: "few", "main" or "all". What is missing for good stays declared."""
+    if which == "few":
+        return [allocator for allocator in available if allocator.name in FEW]
+    if which == "main":
+        return [allocator for allocator in available if allocator.name not in NOT_MAIN]
+    return list(available)
 
 
 def choose(available: Sequence[Allocator], names: str) -> list[Allocator]:
@@ -94,7 +112,7 @@ def _rivals() -> list[Allocator]:
     try:
         entries = json.loads(path.read_text())
     except FileNotFoundError:
-        return [Allocator("rivals", missing="not built yet: run `make rivals`")]
+        return [Allocator(NO_RIVALS, missing="not built yet: run `make rivals`")]
     except (OSError, ValueError) as error:
         raise AllocatorError(f"cannot read {path}: {error}") from None
     try:
@@ -145,7 +163,7 @@ def _front_end(allocator: Allocator) -> str:
     }
     try:
         done = subprocess.run(
-            ["/bin/true"], env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S
+            ["ls", "/"], env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S
         )
     except (OSError, subprocess.SubprocessError) as error:
         return f"does not start: {error}"

@@ -47,14 +47,15 @@ class Preset:
     most_rounds: int
     curves: int  # runs with memory over time, per allocator and row that asks for it
     callgrind: bool  # instructions by callgrind where the processor's counters are closed
+    allocators: str  # unless the user chooses: "few", "main", "all"; see allocators.of_preset()
 
 
 PRESETS = {
-    "quick": Preset("quick", 0.3, 140, 0.03, 5, 7, 1, False),
-    "default": Preset("default", 1, 30 * 60, 0.02, 5, 15, 1, False),
-    "full": Preset("full", 1, 4 * 3600, 0.01, 10, 40, 3, True),
-    "real": Preset("real", 1, 40 * 60, 0.02, 5, 15, 1, False),
-    "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False),
+    "quick": Preset("quick", 0.3, 140, 0.03, 5, 7, 0, False, "few"),
+    "default": Preset("default", 0.5, 45 * 60, 0.02, 5, 15, 1, False, "main"),
+    "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all"),
+    "real": Preset("real", 1, 45 * 60, 0.02, 5, 15, 1, False, "main"),
+    "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False, "main"),
 }
 
 

@@ -52,7 +52,11 @@ def bench(
         False, "--real", help="Real programs (see `make real-programs`) instead of workloads."
     ),
     allocators: str = typer.Option(
-        "", metavar="A,B", help="Only these. The baseline is added.", show_default=False
+        "",
+        metavar="A,B",
+        help="Only these, or `all`. The baseline is added. Default: few with --quick, all with"
+        " --full, else all but the slowest and the double.",
+        show_default=False,
     ),
     workloads: str = typer.Option(
         "",
@@ -113,8 +117,6 @@ def bench(
         raise click.UsageError("--workloads and -- COMMAND exclude each other")
     interpreter.ensure()
 
-    from rich.console import Console
-
     from . import allocators as columns
     from . import catalog
 
@@ -122,11 +124,12 @@ def bench(
     preset = _adjusted(preset, budget, rounds, target)
     try:
         available = columns.known(lib)
-        chosen = _chosen(available, allocators, baseline, [item.split("=")[0] for item in lib])
+        further = [item.split("=")[0] for item in lib]
+        chosen = _chosen(available, allocators, preset, baseline, further)
         works = _works(preset, workloads, command, timeout)
     except (columns.AllocatorError, catalog.CatalogError) as error:
         raise click.UsageError(str(error)) from None
-    console = Console()
+    console = _console()
     if list_:
         _list(console, available, works)
         return
@@ -167,9 +170,7 @@ def _report(
 ) -> None:
     """Show a result again: the tables here, results.csv and report.html beside the file."""
     interpreter.ensure()
-    from rich.console import Console
-
-    from . import model
+    from . import model, report, summary
 
     try:
         result = model.load(file)
@@ -177,10 +178,11 @@ def _report(
         raise click.UsageError(str(error)) from None
     if baseline:
         result.options["baseline"] = baseline
-    _present(Console(), result, file.parent)
+    try:
+        _present(_console(), result, file.parent)
+    except summary.SummaryError as error:
+        raise click.UsageError(str(error)) from None
     if charts is not None:
-        from . import report
-
         report.export_charts(result, charts)
 
 
@@ -246,14 +248,19 @@ def _adjusted(preset: catalog.Preset, budget: str, rounds: str, target: str) -> 
 
 
 def _chosen(
-    available: Sequence[Allocator], names: str, baseline: str, further: Sequence[str]
+    available: Sequence[Allocator],
+    names: str,
+    preset: catalog.Preset,
+    baseline: str,
+    further: Sequence[str],
 ) -> list[Allocator]:
     """The columns, baseline first; those of --lib are always among them."""
     from . import allocators as columns
 
-    everyone = ",".join(allocator.name for allocator in available)
-    wanted = ",".join([baseline, names or everyone, *further])
-    return columns.choose(available, wanted)
+    if names in ("", "all"):
+        every = columns.of_preset(available, names or preset.allocators)
+        names = ",".join(allocator.name for allocator in every)
+    return columns.choose(available, ",".join([baseline, names, *further]))
 
 
 def _works(
@@ -281,6 +288,15 @@ def _new_folder() -> Path:
 
 
 # --- the run --------------------------------------------------------------------------------------
+
+
+def _console() -> Console:
+    """The terminal; a file or a pipe has no width, and gets one at which no table breaks."""
+    from rich.console import Console
+
+    console = Console()
+    wide = not console.is_terminal and "COLUMNS" not in os.environ
+    return Console(width=140) if wide else console
 
 
 def _list(console: Console, allocators: Sequence[Allocator], works: Sequence[catalog.Work]) -> None:
@@ -347,16 +363,20 @@ def _measure(
 
 def _present(console: Console, result: Result, folder: Path) -> None:
     """Everything a result is shown as: three files and the tables in the terminal."""
-    import csv
-
     from . import league, model, report, summary
 
     model.save(result, folder / "results.json")
-    rows = summary.csv_rows(result)
-    with (folder / "results.csv").open("w", newline="") as file:
+    tables = summary.summarize(result)
+    _write_csv(folder / "results.csv", summary.csv_rows(tables))
+    league.show(tables, console)
+    report.write_report(result, folder / "report.html")
+    console.print(f"\nReport: {folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, str | float | int]]) -> None:
+    import csv
+
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    league.show(result, console)
-    report.write_report(result, folder / "report.html")
-    console.print(f"\nReport: {folder / 'report.html'}", markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ was measured is handed to the caller after every sample, so an interruption lose
 
 Memory over time and instructions by callgrind come from runs of their own after the rounds, because
 reading smaps and counting instructions disturb the clock; such a run gives only the figures it is
-made for.
+made for. Rows whose own figure is memory need no clock: their rounds are looked at as they run.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import sample, statistics
+from . import sample, statistics, tables
 from .catalog import Preset, Work
 from .model import TIME, Allocator, Cell, Result, Sample, Status
 
 SAMPLE_MS = 20  # between two looks at memory over time
 CURVE_METRICS = ("mean_rss_kib", "idle_rss_kib", "peak_pss_kib", "huge_share")
 CALLGRIND_SCALE = 0.1  # of the work, when instructions are counted
-# Of the budget, what the rounds may use when runs for memory over time follow.
-SHARE_OF_ROUNDS = 0.85
+# Of the budget, what runs for memory over time get before it is known how long they take.
+SHARE_OF_CURVES = 0.15
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,14 @@ class Engine:
 
     def _rounds(self) -> bool:
         """False if the budget ended before every row had the least number of rounds."""
-        share = SHARE_OF_ROUNDS if any(work.memory for work in self._works) else 1.0
         for number in range(self.preset.most_rounds):
             open_works = [work for work in self._works if work.cell.name not in self._done]
             for work in self._random.sample(open_works, len(open_works)):
                 # A row that no longer fits is left out of this round; a cheaper one may still fit.
-                if self._left_s(share) < self._cost_s.get(work.cell.name, 0):
+                if self._left_s() - self._kept_s() < self._cost_s.get(work.cell.name, 0):
                     continue
                 self._visit(work, number)
-            if self._left_s(share) <= 0:
+            if self._left_s() <= self._kept_s():
                 break
         counts = [self._rounds_of(work) for work in self._works if not work.cell.missing]
         return all(count >= self.preset.least_rounds for count in counts)
@@ -134,16 +133,18 @@ class Engine:
         self, work: Work, allocator: Allocator, number: int, what: str, again: bool = False
     ) -> Sample:
         self._tell(what, work, allocator)
-        taken, _, histograms = sample.run(
+        taken, curve, histograms = sample.run(
             work.cell,
             allocator,
             number,
             timeout_s=work.timeout_s,
             cpus=self._pinned,
             again=again,
+            sample_ms=SAMPLE_MS if _is_about_memory(work) else None,
         )
-        if taken.status is Status.OK and "warm-up" not in what:
+        if taken.status is Status.OK and number == 0 and not again and "warm-up" not in what:
             self.result.histograms += histograms
+            self.result.curves += [curve] if curve is not None else []
         return taken
 
     def _record(self, taken: Sample) -> None:
@@ -157,6 +158,8 @@ class Engine:
             return True
         if number + 1 < self.preset.least_rounds:
             return False
+        if _is_about_memory(work):
+            return True  # its figure hardly varies, and its rounds are long
         times = {a.name: self._times(work.cell.name, a.name) for a in alive}
         medians = {name: plain_statistics.median(by.values()) for name, by in times.items() if by}
         rivals = [a.name for a in alive if not a.ours and a.name in medians]
@@ -193,16 +196,23 @@ class Engine:
 
     def _curves(self) -> bool:
         """Memory over time, every allocator once per turn. False if the budget ended before."""
-        works = [work for work in self._works if work.memory and not work.cell.missing]
+        works = self._works_with_curves()
         for number in range(self.preset.curves):
             for work in works:
                 for allocator in self._random.sample(self._allocators, len(self._allocators)):
                     if (work.cell.name, allocator.name) in self._failed:
                         continue
-                    if self._left_s() <= 0 and number > 0:
+                    if self._left_s() <= 0:
                         return False
                     self._curve(work, allocator, number)
         return True
+
+    def _works_with_curves(self) -> list[Work]:
+        return [
+            work
+            for work in self._works
+            if work.memory and not work.cell.missing and not _is_about_memory(work)
+        ]
 
     def _curve(self, work: Work, allocator: Allocator, number: int) -> None:
         self._tell("memory over time", work, allocator)
@@ -240,8 +250,17 @@ class Engine:
 
     # --- time -----------------------------------------------------------------------------------
 
-    def _left_s(self, share: float = 1.0) -> float:
-        return self.preset.budget_s * share - (time.monotonic() - self._started_s)
+    def _left_s(self) -> float:
+        return self.preset.budget_s - (time.monotonic() - self._started_s)
+
+    def _kept_s(self) -> float:
+        """Of the budget, what the rounds leave for the runs of memory over time."""
+        works = self._works_with_curves() if self.preset.curves > 0 else []
+        costs = [self._cost_s.get(work.cell.name) for work in works]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return self.preset.budget_s * SHARE_OF_CURVES
+        return self.preset.curves * sum(known)
 
     def _tell(self, what: str, work: Work, allocator: Allocator) -> None:
         self._listener(
@@ -255,6 +274,11 @@ class Engine:
                 max(0.0, self._left_s()),
             )
         )
+
+
+def _is_about_memory(work: Work) -> bool:
+    """Whether its own figure is memory, and its memory over time is wanted."""
+    return work.memory and tables.own_key(work.cell) == tables.OTHER
 
 
 def _lighter(cell: Cell) -> Cell:
