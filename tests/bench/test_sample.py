@@ -407,6 +407,18 @@ class InstructionsByCallgrind(unittest.TestCase):
         self.assertEqual(counted.instructions_by, "callgrind")
         self.assertEqual(counted.served_by, (os.path.realpath(Built.library),))
 
+    def test_a_program_that_is_started_or_become_is_counted_too(self) -> None:
+        alone = replace(workload(), threads=1)
+        line = (*alone.command[:2], "")
+        for more in (("env", *line), ("sh", "-c", '"$0" "$1"; true', *line)):
+            counts = [
+                sample.instructions_by_callgrind(replace(alone, command=command), wanted())
+                for command in (line, more)
+            ]
+            assert counts[0] is not None and counts[1] is not None
+            by_itself, below = (count.metrics["instructions"] for count in counts if count)
+            self.assertGreaterEqual(below, by_itself * 0.9, more)
+
     def test_threads_or_a_failure_give_no_count(self) -> None:
         self.assertIsNone(sample.instructions_by_callgrind(replace(workload(), threads=2), SYSTEM))
         self.assertIsNone(sample.instructions_by_callgrind(workload(how="exit"), SYSTEM))

@@ -72,7 +72,8 @@ class Run:
 
 def is_driver(cell: Cell) -> bool:
     """Whether the command measures its program itself."""
-    return any(Path(word).name.startswith("serve_") for word in cell.command[:2])
+    named_so = any(Path(word).name.startswith("serve_") for word in cell.command[:2])
+    return cell.family == "program" and named_so
 
 
 def is_workload(cell: Cell) -> bool:
@@ -85,7 +86,8 @@ def run(cell: Cell, allocator: Allocator, how: How) -> Run:
 
     Raises Failure if it did not end by itself, in time, with 0, and LauncherError.
     """
-    with tempfile.TemporaryDirectory(prefix="brimful-bench-") as name:
+    # A server that was killed may still be writing while its folder is removed.
+    with tempfile.TemporaryDirectory(prefix="brimful-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o711)  # a server that refuses to be root must get through as another user
         done = _call(cell, allocator, how, folder)
@@ -95,7 +97,8 @@ def run(cell: Cell, allocator: Allocator, how: How) -> Run:
             said = last_line(done.stderr) or f"exit code {done.returncode}"
             raise Failure(Status.FAILED, f"cannot be launched: {said}") from None
         last_words = last_line((folder / "stderr").read_text(errors="replace"))
-        line = find_line(folder / "stdout")
+        reports = is_workload(cell) or is_driver(cell)
+        line = find_line(folder / "stdout") if reports else {}
     _check_end(measured, last_words, how)
     if is_driver(cell):
         measured = line.get("measured")
@@ -191,7 +194,9 @@ def last_line(text: str) -> str:
 
 def find_line(output: Path) -> dict[str, Any]:
     """The last line of `output` that is a workload's JSON, or {}."""
-    tail = output.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
+    with output.open("rb") as file:
+        file.seek(max(0, output.stat().st_size - TAIL_BYTES))
+        tail = file.read().decode(errors="replace")
     for text in reversed(tail.splitlines()):
         if '"workload"' not in text:
             continue

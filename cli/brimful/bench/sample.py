@@ -213,40 +213,20 @@ def _served_by(done: Run) -> tuple[str, ...]:
 def instructions_by_callgrind(cell: Cell, allocator: Allocator) -> Sample | None:
     """Instructions of a single-threaded cell, counted by valgrind; None if that cannot be had.
 
-    The count is exact but of another machine: valgrind has no rseq and serialises threads. Its
-    reason says so where that changes what the allocator does. About fifty times slower than a run.
+    The count is exact but of another machine: valgrind has no rseq and serialises threads. The
+    sample's reason says so where that changes what the allocator does. Processes that the command
+    starts or becomes are counted too. About fifty times slower than a run.
     """
     valgrind = shutil.which("valgrind")
     if valgrind is None or cell.threads != 1:
         return None
-    environment = launch.clean_environment() | allocator.settings
-    if allocator.library:
-        environment["LD_PRELOAD"] = locate.preloadable(allocator.library)
     with tempfile.TemporaryDirectory(prefix="brimful-bench-") as name:
-        folder = Path(name)
-        profile, output = folder / "callgrind", folder / "stdout"
-        tool = ["--tool=callgrind", f"--callgrind-out-file={profile}"]
-        try:
-            with output.open("wb") as file:
-                done = subprocess.run(
-                    [valgrind, *tool, *cell.command],
-                    env=environment | {"TMPDIR": name},
-                    cwd=None if cell.family == "command" else name,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.DEVNULL,
-                    timeout=CALLGRIND_TIMEOUT_S,
-                )
-            text = profile.read_text(errors="replace")
-        except (OSError, subprocess.SubprocessError):
+        if not _profile(valgrind, cell, allocator, Path(name)):
             return None
-        said = launch.find_line(output)
-    counted = re.search(r"^totals: (\d+)", text, re.MULTILINE)
-    objects = set(re.findall(r"^ob=\(\d+\) (/.*)$", text, re.MULTILINE))
-    served = os.path.realpath(said["malloc"]) if said.get("malloc") else ""
+        profiles = [path.read_text(errors="replace") for path in Path(name).glob("profile.*")]
     wanted = os.path.realpath(allocator.library) if allocator.library else ""
-    loaded = not wanted or wanted in {served, *map(os.path.realpath, objects)}
-    if done.returncode != 0 or counted is None or not loaded:
+    counts = [re.search(r"^totals: (\d+)", text, re.MULTILINE) for text in profiles]
+    if not counts or (wanted and not all(wanted in _objects(text) for text in profiles)):
         return None
     return Sample(
         cell=cell.name,
@@ -254,7 +234,36 @@ def instructions_by_callgrind(cell: Cell, allocator: Allocator) -> Sample | None
         round=0,
         status=Status.OK,
         reason=NO_RSEQ if allocator.ours else "",
-        metrics={"instructions": float(counted[1])},
-        served_by=tuple(filter(None, [served])) or tuple(filter(None, [wanted])),
+        metrics={"instructions": float(sum(int(count[1]) for count in counts if count))},
+        served_by=(wanted or proof.c_library(),),
         instructions_by="callgrind",
     )
+
+
+def _profile(valgrind: str, cell: Cell, allocator: Allocator, folder: Path) -> bool:
+    """Run the command under callgrind, which leaves a profile of each process in `folder`."""
+    tool = ["--tool=callgrind", "--trace-children=yes"]
+    tool.append(f"--callgrind-out-file={folder}/profile.%p")
+    environment = launch.clean_environment() | allocator.settings | {"TMPDIR": str(folder)}
+    if allocator.library:
+        environment["LD_PRELOAD"] = locate.preloadable(allocator.library)
+    try:
+        done = subprocess.run(
+            [valgrind, *tool, *cell.command],
+            env=environment,
+            cwd=None if cell.family == "command" else folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=CALLGRIND_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _objects(profile: str) -> set[str]:
+    """Files whose code ran, by a profile of callgrind."""
+    return {
+        os.path.realpath(at) for at in re.findall(r"^c?ob=\(\d+\) (/.*)$", profile, re.MULTILINE)
+    }
