@@ -245,13 +245,22 @@ class Report {
   std::uint64_t peak_live_bytes = 0;
   std::uint64_t failed_allocations = 0;
 
+  // Of the timed part, once it has stopped.
+  double seconds() const { return stop_s_ - start_s_; }
+
   // Prints the line; its return value is main's.
   int print() const {
+    return print([] {});
+  }
+
+  // The same with further keys, which more() prints to standard output, each after a comma and a space.
+  template <class More>
+  int print(const More& more) const {
     Dl_info info = {};
     const auto function = reinterpret_cast<void*>(&std::malloc);
     const bool found = dladdr(function, &info) != 0 && info.dli_fname != nullptr;
     std::printf("{\"workload\": \"%s\", \"threads\": %u, \"operations\": %" PRIu64 ", \"seconds\": %.9f, ", workload_,
-                threads_, operations, stop_s_ - start_s_);
+                threads_, operations, seconds());
     std::printf("\"peak_live_bytes\": %" PRIu64 ", \"failed_allocations\": %" PRIu64
                 ", \"malloc\": \"%s\", \"phases\": [",
                 peak_live_bytes, failed_allocations, found ? info.dli_fname : "");
@@ -261,7 +270,9 @@ class Report {
     std::printf("], \"extra\": {");
     for (int i = 0; i < extras_; i++)
       std::printf("%s\"%s\": %.9g", i == 0 ? "" : ", ", extra_[i].name, extra_[i].value);
-    std::printf("}}\n");
+    std::printf("}");
+    more();
+    std::printf("}\n");
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
 
