@@ -192,6 +192,7 @@ class AGeometricMean(unittest.TestCase):
             cells = {str(k): [chance.normal(truth, 0.03, 10)] for k, truth in enumerate(truths)}
             mean = statistics.geometric_mean(cells)
             held += mean.low <= 0.8 <= mean.high
+            self.assertLess(mean.high / mean.low, 1.6)
         self.assertGreaterEqual(held, 176)
 
     def test_its_interval_holds_the_truth_of_the_same_rows(self) -> None:
