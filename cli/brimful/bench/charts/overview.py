@@ -96,7 +96,7 @@ def _league_panel(drawing: Drawing, rows: Sequence[Row], order: list[str], metri
         shape=drawing.shape(),
         description="tip:N",
     )
-    text = base.mark_text(dy=-9, fontSize=9.5, color=FAINT).encode(x=x, text="text:N")
+    text = base.mark_text(dy=-9, fontSize=9.5, color=FAINT, aria=False).encode(x=x, text="text:N")
     return alt.layer(unity("x"), rule, point, text).properties(width=340, height=alt.Step(28))
 
 
@@ -178,7 +178,9 @@ def noise(drawing: Drawing) -> Figure:
     x = alt.X("value:Q", scale=alt.Scale(type="log", nice=False, padding=20), axis=axis)
     y = alt.Y("metric:N", axis=quiet_axis(None))
     layers = [
-        alt.Chart(data(floors)).mark_bar(color=SHADE, size=34).encode(x="low:Q", x2="high:Q", y=y),
+        alt.Chart(data(floors))
+        .mark_bar(color=SHADE, size=34, aria=False)
+        .encode(x="low:Q", x2="high:Q", y=y),
         unity("x"),
         alt.Chart(data(ticks))
         .mark_tick(thickness=2, size=26, color=FAINT, opacity=0.7)

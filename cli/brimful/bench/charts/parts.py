@@ -101,7 +101,9 @@ def data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
 
 def series(names: Sequence[str], styles: Mapping[str, Style]) -> Encodings:
     """Colour and dash of lines by allocator, with one legend for both."""
-    key = alt.Legend(title="allocator", symbolSize=420)  # wide enough to show a dash
+    key = alt.Legend(
+        title="allocator", symbolSize=420, symbolType="stroke"
+    )  # wide enough to show a dash
     chosen = [styles[name] for name in names]
     colours = alt.Scale(domain=list(names), range=[style.colour for style in chosen])
     dashes = alt.Scale(domain=list(names), range=[list(style.dash) for style in chosen])
@@ -118,11 +120,11 @@ def drawn(style: Style) -> Row:
 
 def plain_colour() -> alt.Color:
     """The row's own colour, without a scale: in a chart with lines it leaves their legend alone."""
-    return alt.Color("colour:N", scale=None, legend=None)
+    return alt.Color("colour:N", scale=None)
 
 
 def plain_shape() -> alt.Shape:
-    return alt.Shape("shape:N", scale=None, legend=None)
+    return alt.Shape("shape:N", scale=None)
 
 
 def width() -> alt.StrokeWidth:
@@ -145,7 +147,7 @@ def interval_text(interval: Ratio | Mean) -> str:
 
 def unity(dimension: str) -> alt.Chart:
     """The line at ratio 1: no difference from the baseline."""
-    rule = alt.Chart(data([{"one": 1}])).mark_rule(color=FAINT, strokeWidth=1.2)
+    rule = alt.Chart(data([{"one": 1}])).mark_rule(color=FAINT, strokeWidth=1.2, aria=False)
     return rule.encode(x="one:Q") if dimension == "x" else rule.encode(y="one:Q")
 
 

@@ -41,15 +41,15 @@ def figure(drawing: Drawing, section: str) -> Figure:
     base = alt.Chart(data(rows))
     line = (
         alt.Chart(data(_stairs(rows, drawing.summary.frontier)))
-        .mark_line(color=FAINT, strokeWidth=1.4, strokeDash=[5, 4])
+        .mark_line(aria=False, color=FAINT, strokeWidth=1.4, strokeDash=[5, 4])
         .encode(x=x, y=y, order="step:Q")
     )
     layers = [
         line,
-        base.mark_rule(opacity=0.55).encode(
+        base.mark_rule(opacity=0.55, aria=False).encode(
             x="x_low:Q", x2="x_high:Q", y=y, color=drawing.colour()
         ),
-        base.mark_rule(opacity=0.55).encode(
+        base.mark_rule(opacity=0.55, aria=False).encode(
             y="y_low:Q", y2="y_high:Q", x=x, color=drawing.colour()
         ),
         base.mark_point(filled=True, size=110, opacity=1).encode(
@@ -101,9 +101,9 @@ _SIDES: dict[str, tuple[int, int, Literal["left", "right", "center"]]] = {
 
 def _labels(rows: Sequence[Row], side: str, x: alt.X, y: alt.Y, halo: bool) -> alt.Chart:
     dx, dy, align = _SIDES[side]
-    look = {"stroke": PAPER, "strokeWidth": 4} if halo else {"color": INK}
+    look = {"color": PAPER, "stroke": PAPER, "strokeWidth": 4} if halo else {"color": INK}
     mark = alt.Chart(data([row for row in rows if row["side"] == side])).mark_text(
-        dx=dx, dy=dy, align=align, baseline="middle", fontSize=11, **look
+        dx=dx, dy=dy, align=align, baseline="middle", fontSize=11, aria=False, **look
     )
     return mark.encode(x=x, y=y, text="allocator:N")
 

@@ -108,10 +108,10 @@ def _panel(drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str) -
     whole = alt.Chart(data([point for point in points if point["low"] is not None]))
     names, styles = drawing.names, drawing.styles
     layers = [
-        whole.mark_area(opacity=0.14).encode(
+        whole.mark_area(opacity=0.14, aria=False).encode(
             x=x, y="low:Q", y2="high:Q", color=plain_colour(), detail="allocator:N"
         ),
-        base.mark_line().encode(x=x, y=y, strokeWidth=width(), **series(names, styles)),
+        base.mark_line(aria=False).encode(x=x, y=y, strokeWidth=width(), **series(names, styles)),
         base.mark_point(filled=True, size=30, opacity=1).encode(
             x=x,
             y=y,

@@ -100,10 +100,10 @@ def _memory_panel(
         .encode(x=x, y=y, description="tip:N", color=plain_colour())
     )
     named = [row for row in marks if row["kind"] == kind and row["allocator"] == reference]
-    rule = alt.Chart(data(named)).mark_rule(color=FAINT, strokeDash=[2, 3]).encode(x=x)
+    rule = alt.Chart(data(named)).mark_rule(color=FAINT, strokeDash=[2, 3], aria=False).encode(x=x)
     text = (
         alt.Chart(data(named))
-        .mark_text(align="left", baseline="bottom", dx=2, fontSize=10.5, color=INK)
+        .mark_text(align="left", baseline="bottom", dx=2, fontSize=10.5, color=INK, aria=False)
         .encode(x=x, y=alt.value(-1), text="label:N")
     )
     return alt.layer(rule, line, dots, text).properties(width=620, height=200)
