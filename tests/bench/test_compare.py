@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 
 from fake_results import constructed
 
-from brimful.bench import compare as gate
-from brimful.bench import model
-from brimful.bench.compare import Outcome, compare
+from brimful.bench import gate, model
+from brimful.bench.compare import main_compare
+from brimful.bench.gate import Outcome, compare
 from brimful.bench.model import MEMORY, Result, Status
 from brimful.bench.tables import FIGURE, OTHER
 
@@ -67,7 +67,7 @@ class TheExitCode(unittest.TestCase):
         text = io.StringIO()
         wide = mock.patch.dict(os.environ, COLUMNS=columns)
         with wide, contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-            code = gate.main_compare(a, b, fail_over, **more)
+            code = main_compare(a, b, fail_over, **more)
         return code, text.getvalue()
 
     def test_is_0_if_nothing_changed(self) -> None:
