@@ -11,7 +11,7 @@
 // The moments at which phases end are marked; the resident size there, divided by the bytes in use, is reported. In the
 // end all but one object in twenty are freed: "emptied" shows what the survivors pin.
 //
-//   --size MIB (bytes in use, 1 … 4096; default 64)
+//   --size MIB (bytes in use, 1 … 2048; default 64)
 // extra: resident_over_live at the end of each phase, and _mean and _worst over the phases.
 #include <bit>
 
@@ -95,7 +95,7 @@ class Heap {
 int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
   const Common common(arguments, 1);
-  const std::uint64_t target = arguments.integer("size", 64, 1, 4096) << 20;
+  const std::uint64_t target = arguments.integer("size", 64, 1, 2048) << 20;
   arguments.check();
   if (common.threads != 1) usage("--threads");
 
