@@ -76,11 +76,16 @@ static bool is_allocator(const char* path) {
   return false;
 }
 
-static void note_library(struct process* p, const char* path) {
+static bool has_library(const struct process* p, const char* path) {
   for (int i = 0; i < p->libraries; i++) {
-    if (strcmp(p->library[i], path) == 0) return;
+    if (strcmp(p->library[i], path) == 0) return true;
   }
-  if (p->libraries < kMaxLibraries) snprintf(p->library[p->libraries++], kPathBytes, "%s", path);
+  return false;
+}
+
+static void note_library(struct process* p, const char* path) {
+  if (!has_library(p, path) && p->libraries < kMaxLibraries)
+    snprintf(p->library[p->libraries++], kPathBytes, "%s", path);
 }
 
 // Opens /proc/`pid`/`name`; NULL if the process has ended, or refuses, which is noted in `refused`.
@@ -99,16 +104,34 @@ static void read_name(struct process* p) {
   fclose(file);
 }
 
-static void read_maps(struct process* p) {
+// Adds what the maps show to `p`. False if they were not read to their end: a process that exits meanwhile shows the
+// lower part of its addresses only. The stack is the last of a process's own mappings.
+static bool read_maps(struct process* p) {
   char line[kPathBytes + 128];
+  bool whole = false;
   FILE* file = open_proc(p->pid, "maps", &p->unreadable);
-  if (file == NULL) return;
+  if (file == NULL) return false;
   while (fgets(line, sizeof line, file) != NULL) {
     line[strcspn(line, "\n")] = 0;
+    if (strstr(line, "[stack]") != NULL) whole = true;
     char* path = strchr(line, '/');
     if (path != NULL && is_allocator(path)) note_library(p, path);
   }
   fclose(file);
+  return whole;
+}
+
+// Notes the allocators of `p`. Maps are read piecemeal while the loader adds to them, so the library may have come in
+// behind the reader: if it is not there, a second reading, begun after all that the first one saw, decides.
+static void look_at_maps(struct process* p) {
+  static struct process fresh;
+  fresh.pid = p->pid;
+  fresh.libraries = 0;
+  fresh.unreadable = false;
+  bool whole = read_maps(&fresh);
+  if (whole && g_preloaded[0] != 0 && !has_library(&fresh, g_preloaded)) whole = read_maps(&fresh);
+  if (fresh.unreadable) p->unreadable = true;
+  for (int i = 0; whole && i < fresh.libraries; i++) note_library(p, fresh.library[i]);
 }
 
 // The record of the program that `pid` runs now; NULL if there is none to be had. A process that has forked and not
@@ -153,7 +176,7 @@ static void look_at(pid_t pid, struct memory* sum) {
   if (p->looks < kLooksPerProcess) {
     p->looks++;
     read_name(p);
-    read_maps(p);
+    look_at_maps(p);
   }
   if (sum != NULL) add_memory(p, sum);
 }

@@ -273,6 +273,26 @@ class AShortProgram(unittest.TestCase):
         self.assertIn("refuses", proof.objection([hidden], Built.library, "/bin/true"))
 
 
+class ManyShortProcesses(unittest.TestCase):
+    def test_one_that_ends_while_its_maps_are_read_is_not_taken_for_unloaded(self) -> None:
+        source = Path(Built.folder.name) / "forks.c"
+        source.write_text(
+            "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+            "int main(void) {\n"
+            "  for (int i = 0; i < 300; i++) {\n"
+            "    if (fork() == 0) { usleep(500 * (rand() % 20)); _exit(0); }\n"
+            "    usleep(300);\n"
+            "  }\n"
+            "  while (wait(NULL) > 0) { }\n"
+            "  return 0;\n"
+            "}"
+        )
+        program = str(source.with_suffix(""))
+        subprocess.run(["gcc", "-o", program, source], check=True, timeout=120)
+        for _ in range(10):
+            self.assertEqual(taken(command(program)).reason, "")
+
+
 class TheSystemsOwn(unittest.TestCase):
     def test_a_program_that_brings_an_allocator_runs_on_libc_all_the_same(self) -> None:
         program = Path(Built.folder.name) / "guest"
