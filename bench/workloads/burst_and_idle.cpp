@@ -9,7 +9,7 @@
 // to learn from it.
 //
 //   --size MIB (of the burst at --scale 1; at most 2 GiB with the scale; default 256)
-//   --idle SECONDS (of each of the two parts, default 2.5; shorter below --scale 1)
+//   --idle SECONDS (of each of the two parts, default 2.5; shorter below --scale 0.25)
 //   --survivors PERMILLE (objects that are not freed, default 0)
 // extra: resident_peak_mib, resident_freed_mib, resident_still_end_mib, resident_idle_end_mib. `seconds` is the time of
 // the burst and its frees, without the waiting.
@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMost = 1U << 20;
 constexpr std::size_t kPage = 4096;
+constexpr double kFullIdle = 0.25;  // the scale below which the waiting is cut short, for tests
 constexpr double kTick = 0.01;
 constexpr std::size_t kTrickle = 20;  // objects in each tick
 
@@ -77,7 +78,8 @@ int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
   const Common common(arguments, 1);
   const double size = static_cast<double>(arguments.integer("size", 256, 1, 2048)) * common.scale;
-  const double idle = arguments.number("idle", 2.5, 0, 3600) * (common.scale < 1 ? common.scale : 1);
+  const double idle =
+      arguments.number("idle", 2.5, 0, 3600) * (common.scale < kFullIdle ? common.scale / kFullIdle : 1);
   const auto survivors = arguments.integer("survivors", 0, 0, 1000);
   arguments.check();
   if (common.threads != 1) usage("--threads");

@@ -57,13 +57,14 @@ int main(int argc, char** argv) {
   if (!pages && std::strcmp(touch, "ends") != 0) usage("--touch");
 
   Report report("malloc-large", common.threads);
-  const std::uint64_t steps = common.scaled(pages ? 80 : 200000) / common.threads;
+  const std::uint64_t steps = common.scaled(pages ? 100 : 200000) / common.threads;
   std::atomic<std::uint64_t> peak{0};
   const auto body = [&](unsigned index) {
     Random random(common.seed * 4099 + index);
     Live live;
     auto* buffers = static_cast<Buffer*>(std::calloc(window, sizeof(Buffer)));
     if (buffers == nullptr) fail("calloc returned NULL");
+    for (std::uint64_t i = 0; i < window; i++) fill(buffers[i], random, pages, live);
     for (std::uint64_t i = 0; i < steps; i++) {
       Buffer& buffer = buffers[random.below(window)];
       empty(buffer, pages, live);
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
   report.start();
   run_threads(common.threads, body);
   report.stop();
-  report.operations = steps * common.threads;
+  report.operations = (window + steps) * common.threads;
   report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
   return report.print();
 }
