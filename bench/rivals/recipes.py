@@ -56,7 +56,8 @@ class Shell:
         """Run one step at low priority; BuildError if it cannot start, fails or never ends."""
         line = [str(word) for word in command]
         kept = {k: v for k, v in os.environ.items() if k not in FOREIGN}
-        environment = {**kept, "LC_ALL": "C", **(variables or {})}
+        # Compilers stamp this second instead of the present one: the same sources, the same checksum.
+        environment = {**kept, "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0", **(variables or {})}
         if shutil.which(line[0]) is None:
             raise BuildError(f"{line[0]} is not installed")
         try:
@@ -101,6 +102,11 @@ def one_match(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
+def portable_paths(source: Path, shell: Shell) -> list[str]:
+    """Flags that keep this machine's folders out of the library: its checksum is the same anywhere."""
+    return [f"-ffile-prefix-map={folder}=." for folder in (source, shell.work)]
+
+
 # --- the recipes --------------------------------------------------------------------------------
 
 
@@ -113,6 +119,7 @@ def mimalloc2(source: Path, library: Path, shell: Shell) -> None:
     flags = ["-std=gnu11", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-fno-builtin-malloc"]
     flags += ["-ftls-model=initial-exec", "-DMI_BUILD_RELEASE", "-DMI_MALLOC_OVERRIDE"]
     flags += ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", f"-I{root / 'include'}"]
+    flags += portable_paths(source, shell)
     sources = [root / name for name in listed[1].split()]
     shell.run(["gcc", *flags, "-shared", "-o", library, *sources, "-lpthread", "-lrt", "-latomic"])
 
@@ -120,6 +127,7 @@ def mimalloc2(source: Path, library: Path, shell: Shell) -> None:
 def mimalloc3(source: Path, library: Path, shell: Shell) -> None:
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF"]
     options += ["-DMI_BUILD_OBJECT=OFF", "-DMI_OVERRIDE=ON", "-DCMAKE_C_COMPILER=gcc"]
+    options.append(f"-DCMAKE_C_FLAGS={' '.join(portable_paths(source, shell))}")
     built = shell.work / "build"
     shell.run(["cmake", "-G", "Ninja", "-S", source / "mimalloc", "-B", built, *options])
     shell.run(["cmake", "--build", built, "-j", JOBS])
@@ -131,6 +139,7 @@ def snmalloc(source: Path, library: Path, shell: Shell) -> None:
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"]
     options += ["-DSNMALLOC_STATIC_LIBRARY=OFF"]
     options += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"]
+    options.append(f"-DCMAKE_CXX_FLAGS={' '.join(portable_paths(source, shell))}")
     built = shell.work / "build"
     shell.run(["cmake", "-G", "Ninja", "-S", source / "upstream", "-B", built, *options])
     shell.run(["cmake", "--build", built, "-j", JOBS, "--target", "snmallocshim"])
@@ -227,7 +236,7 @@ def tcmalloc(source: Path, library: Path, shell: Shell) -> None:
         raise BuildError("the crate's build script does not list tcmalloc's sources any more")
     names.append("c_src/tcmalloc/tcmalloc/tcmalloc.cc")
     flags = ["-O2", "-DNDEBUG", "-fPIC", "-ftls-model=initial-exec", "-fno-omit-frame-pointer"]
-    flags += ["-DTCMALLOC_INTERNAL_8K_PAGES", "-w"]
+    flags += ["-DTCMALLOC_INTERNAL_8K_PAGES", "-w", *portable_paths(source, shell)]
     flags += [f"-I{source / 'c_src' / name}" for name in ("abseil-cpp", "tcmalloc")]
     objects = [shell.work / f"{number}.o" for number in range(len(names))]
 
