@@ -156,6 +156,15 @@ class TheRatios(unittest.TestCase):
         self.assertEqual(standing(found, "brimful").tally[FIGURE], summary.Tally(0, 0, 0, 2))
         self.assertEqual(standing(found, "brimful").means[FIGURE].verdict, Verdict.TOO_FEW)
 
+    def test_a_mean_over_rows_of_few_rounds_still_has_a_noise_floor(self) -> None:
+        few = summarize(constructed(rows_of(2, glibc=1.0, brimful=0.8), rounds=3))
+        self.assertEqual(few.noise[FIGURE].of_means, math.inf)
+        self.assertIn("too few pairs", shown(few, 100))
+        many = summarize(constructed(rows_of(8, glibc=1.0, brimful=0.8), rounds=3))
+        self.assertLess(many.noise[FIGURE].of_means, 0.05)
+        self.assertGreater(many.noise[FIGURE].of_means, 0)
+        self.assertEqual(standing(many, "brimful").means[FIGURE].verdict, Verdict.BETTER)
+
     def test_the_second_run_of_a_round_is_no_sample_of_its_own(self) -> None:
         found = summarize(constructed(rows_of(1, glibc=1.0, brimful=0.8), rounds=7))
         self.assertEqual(found.row("row0").entries["glibc"].estimates[FIGURE].count, 7)

@@ -25,6 +25,7 @@ from .tables import (
     FIGURE,
     MAIN,
     OTHER,
+    ROW,
     Entry,
     Judged,
     Row,
@@ -46,12 +47,8 @@ SHORT = {
 NO_DIFFERENCE = "≈"
 BEST = "*"
 LEVEL = "+"
-SIGN = {
-    Verdict.BETTER: "+",
-    Verdict.WORSE: "−",
-    Verdict.SAME: NO_DIFFERENCE,
-    Verdict.TOO_FEW: "?",
-}
+UNDECIDED = {Verdict.SAME: NO_DIFFERENCE, Verdict.TOO_FEW: "?"}
+SIGN = {Verdict.BETTER: "+", Verdict.WORSE: "−"} | UNDECIDED
 
 
 def show(source: Result | Summary, console: Console) -> None:
@@ -145,12 +142,13 @@ def _ratios(summary: Summary, console: Console) -> None:
             cells = (_ratio_or_value(row, row.entries[name]) for name in part)
             table.add_row(escape(row.cell.name), _value(row, base), *cells)
         _print(console, f"Time: ratio to {summary.baseline} (below 1 is better)", table)
+    base = summary.baseline
     _say(
         console,
         f"{_others(summary)}{BEST} best of the row   {LEVEL} not shown to be slower than the best"
-        f"   {NO_DIFFERENCE} no difference to {summary.baseline} shown.  Where {summary.baseline} failed,"
-        " figures stand for ratios. failed, crashed, timeout, foreign (another malloc was in use): see"
-        " below. — not run.",
+        f"   {NO_DIFFERENCE} no difference to {base} shown   ? too few samples.  Where {base} failed,"
+        " figures stand for ratios. failed, crashed, timeout, foreign (another malloc was in use):"
+        " see below. — not run.",
     )
     for row in summary.rows:
         if row.cell.missing:
@@ -204,7 +202,7 @@ def _ratio_or_value(row: Row, entry: Entry) -> str:
     against = entry.to_baseline.get(key)
     if against is None:
         return _value(row, entry)
-    same = NO_DIFFERENCE if against.verdict in (Verdict.SAME, Verdict.TOO_FEW) else " "
+    same = UNDECIDED.get(against.verdict, " ")
     text = f"{_number(against.ratio.median)}{mark or ' '}{same}"
     return f"[bold]{text}[/bold]" if mark == BEST else text
 
@@ -316,7 +314,7 @@ def _league_notes(summary: Summary, console: Console) -> None:
         _say(console, f"The common rows do without {name}: {why}.")
     if summary.frontier:
         names = ", ".join(summary.frontier)
-        _say(console, f"Frontier (nobody is better in both time and memory): {names}.")
+        _say(console, f"Frontier (nobody's means are lower in both time and memory): {names}.")
 
 
 def _families(summary: Summary, console: Console) -> None:
@@ -339,7 +337,7 @@ def _judged(
         return "—"
     if standing.allocator.name == summary.baseline:
         return "1"
-    same = NO_DIFFERENCE if judged.verdict in (Verdict.SAME, Verdict.TOO_FEW) else ""
+    same = UNDECIDED.get(judged.verdict, "")
     text = _number(judged.mean.mean) if short else _interval(judged.mean)
     return f"{text}{same}"
 
@@ -349,20 +347,25 @@ def _judged(
 
 def _noise(summary: Summary, console: Console) -> None:
     _say(console, "")
-    for metric in MAIN:
+    for metric in ROW:
         floor = summary.noise[metric]
         if not floor.cells:
-            _say(console, f"Noise floor, {title(metric)}: not measured (no allocator ran twice).")
+            if metric != OTHER:
+                _say(console, f"Noise floor, {title(metric)}: not measured.")
             continue
         _say(
             console,
             f"Noise floor, {title(metric)}: two runs of the same allocator differ by"
             f" {floor.typical:.1%} (median over rows). To be shown, a difference has to exceed the"
             f" floor of its row ({floor.default:.1%} or less in 95 % of rows), that of a mean"
-            f" {floor.of_means:.1%}. The A/A interval"
+            f" {_floor(floor.of_means)}. The A/A interval"
             f" misses 1 in {floor.excluded} of {len(floor.cells)} rows (expected: about"
             f" {statistics.expected_misses(len(floor.cells)):.0f}).",
         )
+
+
+def _floor(share: float) -> str:
+    return "the unknown: too few pairs" if math.isinf(share) else f"{share:.1%}"
 
 
 def _failures(summary: Summary, console: Console) -> None:
@@ -406,7 +409,7 @@ def _headlines(summary: Summary, console: Console) -> None:
         _say(
             console,
             f"{line.ours}, {figure}: {_interval(over.mean)} of {line.rival}, the best rival overall"
-            f" ({word(over.verdict, line.metric)}, {over.mean.rows} rows);"
+            f" ({word(over.verdict, line.metric)}; rows: {over.mean.rows});"
             f" {_interval(each.mean)} of the best rival of each row"
-            f" ({word(each.verdict, line.metric)}, {each.mean.rows} rows).",
+            f" ({word(each.verdict, line.metric)}; rows: {each.mean.rows}).",
         )

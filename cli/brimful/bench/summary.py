@@ -161,9 +161,14 @@ class _Maker:
             cells=cells,
             typical=statistics.median([n.typical for n in cells.values()]) if cells else 0.0,
             default=sorted(floors)[math.ceil(0.95 * len(floors)) - 1] if floors else 0.0,
-            mean=self._geometric_mean(logs, beyond=False) if logs else None,
+            mean=self._noise_mean(logs) if logs else None,
             excluded=sum(not noise.ratio.low <= 1 <= noise.ratio.high for noise in cells.values()),
         )
+
+    def _noise_mean(self, logs: Mapping[str, Sequence[float]]) -> Mean:
+        """Of these rows, or of more than these where there are too few rounds for that."""
+        mean = self._geometric_mean(logs, beyond=False)
+        return mean if mean.low > 0 else self._geometric_mean(logs, beyond=True)
 
     def _geometric_mean(self, logs: Mapping[str, Sequence[float]], *, beyond: bool) -> Mean:
         """Over the cells of `logs`, each workload counted once."""

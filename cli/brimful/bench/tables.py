@@ -134,10 +134,10 @@ class NoiseFloor:
 
     @property
     def of_means(self) -> float:
-        """What a geometric mean must differ from 1 by."""
-        if self.mean is None or math.isinf(self.mean.high):
+        """What a geometric mean must differ from 1 by; inf if there are too few pairs to say."""
+        if self.mean is None:
             return 0.0
-        return max(self.mean.high, 1 / self.mean.low) - 1
+        return max(self.mean.high, 1 / self.mean.low) - 1 if self.mean.low > 0 else math.inf
 
 
 @dataclass(frozen=True)
