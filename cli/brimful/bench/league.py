@@ -142,11 +142,11 @@ def _ratios(summary: Summary, console: Console) -> None:
             cells = (_ratio_or_value(row, row.entries[name]) for name in part)
             table.add_row(escape(row.cell.name), _value(row, base), *cells)
         _print(console, f"Time: ratio to {summary.baseline} (below 1 is better)", table)
-    base = summary.baseline
+    whose = summary.baseline
     _say(
         console,
         f"{_others(summary)}{BEST} best of the row   {LEVEL} not shown to be slower than the best"
-        f"   {NO_DIFFERENCE} no difference to {base} shown   ? too few samples.  Where {base} failed,"
+        f"   {NO_DIFFERENCE} no difference to {whose} shown   ? too few samples.  Where {whose} failed,"
         " figures stand for ratios. failed, crashed, timeout, foreign (another malloc was in use):"
         " see below. — not run.",
     )
