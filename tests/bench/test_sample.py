@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -366,6 +368,20 @@ class TheLauncher(unittest.TestCase):
             by_rusage = measured["minor_faults"]
             assert isinstance(by_rusage, int)
             self.assertLess(abs(counters["page_faults"] - by_rusage), 0.05 * by_rusage + 50)
+
+    def test_an_interruption_ends_the_command_too(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            note = Path(folder) / "pid"
+            script = f"echo $$ > {note}.new; mv {note}.new {note}; sleep 60; true"
+            line = [launch.launcher(), "--", "sh", "-c", script]
+            process = subprocess.Popen(line, stdout=subprocess.PIPE)
+            deadline = time.monotonic() + 20
+            while not note.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=20)
+            self.assertEqual((process.returncode, said), (130, b""))
+            self.assertFalse(Path(f"/proc/{note.read_text().strip()}").exists())
 
     def test_a_command_is_pinned(self) -> None:
         cpu = min(os.sched_getaffinity(0))
