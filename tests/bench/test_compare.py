@@ -75,12 +75,12 @@ class TheExitCode(unittest.TestCase):
         self.assertEqual(code, gate.FINE, text)
         self.assertIn("FINE", text)
 
-    def test_no_line_is_cut_off_in_a_terminal_of_100_columns(self) -> None:
+    def test_no_figure_is_cut_off_where_a_pipe_has_80_columns(self) -> None:
         times = {"thread-sweep@2048": TRUTH["lua"]}
         worse = {"thread-sweep@2048": TRUTH["lua"] | {"brimful": 12.5}}
         larger = {"thread-sweep@2048": {"brimful": 123456.0}}
         a, b = run(times, seed=1, spread=0.05), run(worse, seed=2, spread=0.05, memory=larger)
-        _, text = self.gate(a, b, columns="100")
+        _, text = self.gate(a, b, columns="80")
         self.assertIn("thread-sweep@2048", text)
         self.assertRegex(text, r"thread-sweep@2048 ×1\d\.\d\d .*REGRESSION ×1\d\.\d\d .*REGRESSION")
         self.assertNotIn("…", text)

@@ -33,6 +33,7 @@ from .model import MEMORY, Result
 from .statistics import Mean, Ratio
 from .tables import FIGURE, OTHER
 
+NARROWEST = 100  # columns: below it (pipes have 80) lines may wrap, but no figure is cut off
 # What the lines of geometric means are called.
 MEANS = {FIGURE: "mean of times", OTHER: "mean of others", MEMORY: "mean of memory"}
 
@@ -48,6 +49,7 @@ def main_compare(
         print(f"brimful bench compare: {error}", file=sys.stderr)
         return USAGE
     console = Console()
+    console.width = max(console.width, NARROWEST)
     _print_head(console, found, (a, b), results)
     for name in found.allocators:
         _print_rows(console, found, name)

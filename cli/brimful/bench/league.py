@@ -36,6 +36,7 @@ from .tables import (
     title,
 )
 
+NARROWEST = 100  # columns: below it (pipes have 80) lines may wrap, but no figure is cut off
 WIDE = 130  # columns from which the league shows more than it must
 SHORT = {
     Status.FAILED: "failed",
@@ -52,7 +53,8 @@ SIGN = {Verdict.BETTER: "+", Verdict.WORSE: "−"} | UNDECIDED
 
 
 def show(source: Result | Summary, console: Console) -> None:
-    """Everything, from the machine down to the lost rows."""
+    """Everything, from the machine down to the lost rows. A console narrower than that is widened."""
+    console.width = max(console.width, NARROWEST)
     summary = summarize(source) if isinstance(source, Result) else source
     _machine(summary, console)
     _allocators(summary, console)
