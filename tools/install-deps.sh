@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|test|bench: makes sure that what `make run`, `make test` or `make bench` needs is there.
+# install-deps.sh run|test|bench|rivals|real-programs: makes sure that what `make run`, `make test` … need is there.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
 # installed from Debian when we are root or sudo asks no password; otherwise the packages are named and we stop,
@@ -15,7 +15,7 @@ profile="${1:-}"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 missing=()  # packages without which the profile can't do its job
-guests=()   # programs that tests run under the library; where one is absent, its test is skipped and says so
+guests=()   # programs to run under a library, and libraries to compare; one that is absent is skipped, and that is said
 
 has_command() { command -v "$1" > /dev/null 2>&1; }
 has_module() { /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
@@ -61,11 +61,45 @@ need_for_test() {
   guest nodejs has_command node
 }
 
+# The bench itself; its packages for Python are below.
 need_for_bench() {
-  need_for_test
-  need libjemalloc2 has_library libjemalloc.so.2
-  need libtcmalloc-minimal4 has_library libtcmalloc_minimal.so.4
-  need libmimalloc2.0 has_library libmimalloc.so.2.0
+  need_for_run
+  need git has_command git
+  need python3-venv has_module ensurepip
+  guest valgrind has_command valgrind
+}
+
+# What the allocators that brimful is compared with are built from, and those that Debian has built. One that is missing
+# is declared in every table.
+need_for_rivals() {
+  need_for_bench
+  need clang has_command clang++
+  need make has_command make
+  guest libjemalloc2 has_library libjemalloc.so.2
+  guest libtcmalloc-minimal4 has_library libtcmalloc_minimal.so.4
+  guest libmimalloc2.0 has_library libmimalloc.so.2.0
+  guest libtbbmalloc2 has_library libtbbmalloc_proxy.so.2
+  guest cargo-web has_command cargo # Debian's cargo is too old for some of the crates
+  has_scudo || guests+=("$(newest_scudo)")
+}
+
+need_for_real_programs() {
+  need_for_bench
+  guest redis-server has_command redis-server
+  guest redis-tools has_command redis-benchmark
+  guest lua5.4 has_command lua5.4
+  guest z3 has_command z3
+  guest ghostscript has_command gs
+  guest rocksdb-tools has_command db_bench
+  guest sqlite3 has_command sqlite3
+  guest postgresql has_postgres any
+  guest nodejs has_command node
+}
+
+has_scudo() { compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-*.so" > /dev/null; }
+newest_scudo() {
+  apt-cache search --names-only '^libclang-rt-[0-9]+-dev$' 2> /dev/null | sed 's/ .*//' | sort -V | tail -n 1 \
+    | grep . || echo libclang-rt-14-dev
 }
 
 # The servers live outside PATH.
@@ -75,8 +109,10 @@ case "$profile" in
   run) need_for_run ;;
   test) need_for_test ;;
   bench) need_for_bench ;;
+  rivals) need_for_rivals ;;
+  real-programs) need_for_real_programs ;;
   *)
-    echo "usage: install-deps.sh run|test|bench" >&2
+    echo "usage: install-deps.sh run|test|bench|rivals|real-programs" >&2
     exit 2
     ;;
 esac
@@ -99,7 +135,7 @@ if [ "${#missing[@]}" -gt 0 ] && ! may_install; then
   exit 1
 fi
 if [ "${#guests[@]}" -gt 0 ] && ! may_install; then
-  echo "Not installed, tests that use them will be skipped: ${guests[*]}"
+  echo "Not installed, and left out of what uses them: ${guests[*]}"
   guests=()
 fi
 if [ "${#missing[@]}" -gt 0 ] || [ "${#guests[@]}" -gt 0 ]; then
@@ -111,7 +147,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 # One at a time: a guest that this distribution lacks must not keep the others out.
 for package in "${guests[@]}"; do
-  apt install --no-install-recommends "$package" || echo "Going on without $package; its tests will be skipped"
+  apt install --no-install-recommends "$package" || echo "Going on without $package: what uses it will be left out"
 done
 
 # What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes

@@ -36,8 +36,9 @@ for folder in "${folders[@]}"; do
   scripts=("$folder"/*.py)
   check_types "$folder:bench:cli:tools" "${scripts[@]}"
 done
-for package in cli/*/__init__.py; do
-  [ ! -e "$package" ] || check_types cli -p "$(basename "$(dirname "$package")")"
+for package in bench/*/__init__.py cli/*/__init__.py; do
+  folder="$(dirname "$package")"
+  [ ! -e "$package" ] || check_types "$(dirname "$folder")" -p "$(basename "$folder")"
 done
 if [ "$status" -ne 0 ]; then
   echo "Python has faults (\`make format\` mends the format)"
