@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -71,15 +72,22 @@ def puzzle(generator: random.Random) -> str:
     return "\n".join([*lines, "(check-sat)"]) + "\n"
 
 
+def write(path: Path, text: str) -> None:
+    """In one step: who reads meanwhile sees the old file or the new one."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(text)
+    os.replace(fresh, path)
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print("usage: make_inputs.py FOLDER", file=sys.stderr)
         return 2
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "corpus.txt").write_text(corpus(random.Random(1)))
-    (folder / "records.json").write_text(records(random.Random(2)))
-    (folder / "puzzle.smt2").write_text(puzzle(random.Random(3)))
+    write(folder / "corpus.txt", corpus(random.Random(1)))
+    write(folder / "records.json", records(random.Random(2)))
+    write(folder / "puzzle.smt2", puzzle(random.Random(3)))
     return 0
 
 

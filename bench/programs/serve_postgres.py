@@ -4,10 +4,10 @@
 
     serve_postgres.py --template FOLDER --script tpcb-like --clients 4 --transactions 1000
 
-The database is made once, by initdb and pgbench -i on the system's malloc, in FOLDER, and copied for
-each run. The time is that of the transactions as pgbench reports it. All processes of the server
-count; of memory, the peak is that of the largest of them. As PostgreSQL refuses to be root, it runs
-as the user postgres, or nobody, if this is root's.
+The database is made once, by initdb and pgbench -i on the system's malloc, beside FOLDER under its
+name and the server's version, and copied for each run. The time is that of the transactions as
+pgbench reports it. All processes of the server count; of memory, the peak is that of the largest of
+them. As PostgreSQL refuses to be root, it runs as the user postgres, or nobody, if this is root's.
 """
 
 from __future__ import annotations
@@ -82,10 +82,16 @@ def end(folder: Path) -> None:
     os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
 
 
-def make_template(template: Path) -> None:
-    """Make the database in `template`/data unless it is there. Raises ServingError."""
-    if (template / "data" / "PG_VERSION").exists():
-        return
+def database(template: Path) -> Path:
+    """The database of this version of the server, made if it is not there. Raises ServingError."""
+    made = template.with_name(f"{template.name}-{binaries().parent.name}")
+    if not (made / "PG_VERSION").exists():
+        make_database(made)
+    return made
+
+
+def make_database(made: Path) -> None:
+    """Fill a database in a temporary folder and put it at `made`. Raises ServingError."""
     with serving.temporary_folder() as folder:
         make = [str(binaries() / "initdb"), "-D", str(folder / "data"), "-U", USER]
         serving.client([*as_user(folder), *make, "--auth=trust", "--no-sync"])
@@ -106,18 +112,18 @@ def make_template(template: Path) -> None:
             if server.poll() is None:
                 server.kill()
                 server.wait()
-        template.parent.mkdir(parents=True, exist_ok=True)
+        made.parent.mkdir(parents=True, exist_ok=True)
         # In one step: a run that was interrupted leaves no half of a database behind.
-        fresh = template.with_name(f"{template.name}.{os.getpid()}")
-        fresh.mkdir()
-        shutil.copytree(folder / "data", fresh / "data")
-        fresh.rename(template)
+        fresh = made.with_name(f"{made.name}.{os.getpid()}")
+        shutil.copytree(folder / "data", fresh)
+        try:
+            fresh.rename(made)
+        except OSError:
+            shutil.rmtree(fresh)  # another run was quicker
 
 
 def start(arguments: argparse.Namespace, folder: Path) -> serving.Server:
-    template: Path = arguments.template
-    make_template(template)
-    shutil.copytree(template / "data", folder / "data")
+    shutil.copytree(database(arguments.template), folder / "data")
     (folder / "data").chmod(0o700)
     return serving.Server(server_command(folder), folder)
 
