@@ -41,6 +41,8 @@
 enum {
   kFirstTickNs = 4000000,
   kLastTickNs = 50000000,
+  kLongestTickNs = 900000000,
+  kRestPerLook = 50,  // a look at thousands of threads takes long: it must not become part of the load
   kNsPerMs = 1000000,
 };
 
@@ -178,6 +180,14 @@ static void become(char** command, const struct options* o, const struct files* 
   _exit(127);
 }
 
+// How long to leave the command alone after a look that took `look_ns`: rarely once it is known, and never so often that
+// looking takes more than a fiftieth of the time.
+static long next_tick(long tick, long look_ns) {
+  const long rarer = tick * 5 / 4 < kLastTickNs ? tick * 5 / 4 : kLastTickNs;
+  const long rest = look_ns < kLongestTickNs / kRestPerLook ? look_ns * kRestPerLook : kLongestTickNs;
+  return rarer > rest ? rarer : rest;
+}
+
 // Waits for the end of `child`, looking at it meanwhile, and ends it when its time is up.
 static void watch(pid_t child, const struct options* o, double start, const sigset_t* wanted, struct outcome* out) {
   const bool sampling = o->sample_ms != 0;
@@ -196,8 +206,9 @@ static void watch(pid_t child, const struct options* o, double start, const sigs
     if (sampling) {
       if (!sample_memory(child, now() - start)) die("series");
     } else {
+      const double began = now();
       look_at_tree(child, 0, NULL);
-      tick = tick * 5 / 4 < kLastTickNs ? tick * 5 / 4 : kLastTickNs;
+      tick = next_tick(tick, (long)(1e9 * (now() - began)));
     }
   }
 }
