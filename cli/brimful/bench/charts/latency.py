@@ -32,6 +32,7 @@ from .parts import (
 
 SECTION = "Latency"
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+POWERS = [10.0**k for k in range(10)]
 AT_MAX = 100_000.0  # where the largest value stands: one step past 99.99
 QUESTION = "how long do calls take, and how slow are the slowest?"
 
@@ -93,7 +94,11 @@ def _panel(
         scale=alt.Scale(type="log", domain=[2, AT_MAX], nice=False),
         axis=quiet_axis("percentile of calls", values=stops, labelExpr=label, labelFlush=False),
     )
-    y = alt.Y("ns:Q", scale=alt.Scale(type="log"), axis=quiet_axis("ns (log scale)", tickCount=5))
+    y = alt.Y(
+        "ns:Q",
+        scale=alt.Scale(type="log"),
+        axis=quiet_axis("ns (log scale)", values=POWERS, format=",d"),
+    )
     base = alt.Chart(data(rows), title=f"{band} bytes").encode(x=x, y=y)
     line = base.mark_line().encode(
         description="tip:N", strokeWidth=width(), **series(names, styles)

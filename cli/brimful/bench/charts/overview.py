@@ -216,19 +216,23 @@ def _absolute(drawing: Drawing, metric: str, title: str, form: str) -> Figure:
         return Figure(key, section, title, "", absent=absent)
     middle = [row for row in rows if row["cell"] is None]
     y = alt.Y("allocator:N", sort=drawing.names, axis=quiet_axis(None))
-    x = alt.X("value:Q", axis=quiet_axis(METRIC[metric].title, format=form))
-    bar = (
-        alt.Chart(data(middle))
-        .mark_bar(opacity=0.5)
-        .encode(x=x, y=y, color=drawing.colour(), description="tip:N")
-    )
+    values = [row["value"] for row in rows]
+    wide = min(values) > 0 and max(values) > 50 * min(values)
+    scale = alt.Scale(type="log", nice=False, padding=12) if wide else alt.Scale(zero=True)
+    axis = quiet_axis(METRIC[metric].title, format=",~g" if wide else form, tickCount=6)
+    x = alt.X("value:Q", scale=scale, axis=axis)
+    base = alt.Chart(data(middle))
+    # bars need a zero, which a logarithmic scale has not
+    shape = base.mark_tick(thickness=4, size=16) if wide else base.mark_bar(opacity=0.5)
+    middles = shape.encode(x=x, y=y, color=drawing.colour(), description="tip:N")
     tick = (
         alt.Chart(data([row for row in rows if row["cell"] is not None]))
         .mark_tick(color=INK, thickness=1, size=9, opacity=0.55)
         .encode(x=x, y=y, description="tip:N")
     )
-    note = "Bars are medians over the rows, ticks the rows themselves."
+    note = "Thick ticks" if wide else "Bars"
+    note += " are medians over the rows, thin ticks the rows themselves."
     if metric == "huge_share":
         note += " More huge pages mean fewer faults and often more memory: neither way is better."
-    chart = alt.layer(bar, tick).properties(width=560, height=alt.Step(20))
+    chart = alt.layer(tick, middles).properties(width=560, height=alt.Step(20))
     return Figure(key, section, title, note, chart)

@@ -21,9 +21,11 @@ import altair as alt
 from .. import statistics
 from ..statistics import Mean, Ratio
 from ..summary import Summary
+from ..tables import seconds_per_unit
 from .look import FAILED, FAINT, GRID, INK, Style
 
 Row = dict[str, Any]
+_SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 ROUND_RATIOS = (
     *(0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     *(0.995, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7, 10, 20, 50),
@@ -252,12 +254,20 @@ def percent(ratio: float) -> str:
 
 def unit_of(figure: str, largest: float) -> tuple[str, float]:
     """The unit in which an axis shows a cell's own figure, and what to multiply it by."""
-    if figure not in ("seconds", "wall_s"):
+    per_unit = seconds_per_unit(figure)
+    if per_unit is None:
         return figure.replace("_", " "), 1.0
-    for unit, factor in (("s", 1.0), ("ms", 1e3)):
-        if largest * factor >= 10:
-            return unit, factor
-    return "µs", 1e6
+    unit = next(
+        (one for one in ("s", "ms", "µs") if largest * per_unit >= 10 * _SECONDS[one]), "ns"
+    )
+    _, per, what = figure.partition("_per_")
+    return f"{unit} per {what.replace('_', ' ')}" if per else unit, per_unit / _SECONDS[unit]
+
+
+def own(figure: str, value: float) -> str:
+    """A cell's own figure, as the tables and tooltips show it."""
+    per_unit = seconds_per_unit(figure)
+    return measured(value, "") if per_unit is None else seconds(value * per_unit)
 
 
 def slug(text: str) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import altair as alt
 
 from .. import summary as tables
-from ..model import Status
+from ..model import MEMORY, Status
 from ..statistics import Verdict
-from ..summary import MAIN, Entry
+from ..summary import FIGURE, MAIN, Entry
 from ..summary import Row as TableRow
 from .look import FAILED, FAINT, HEAT, ON_STRONG, ON_WEAK, PAPER
 from .parts import Drawing, Figure, Layered, Row, bars, data, ends, interval_text, percent, slug
@@ -41,6 +41,7 @@ SIGNS = {
 
 
 def heat(drawing: Drawing) -> list[Figure]:
+    """One table for each row's own figure, one for memory."""
     return [_heat(drawing, metric) for metric in MAIN]
 
 
@@ -49,7 +50,11 @@ def _heat(drawing: Drawing, metric: str) -> Figure:
     what = tables.title(metric)
     key = "heat-time" if metric == MAIN[0] else "heat-memory"
     title = f"{what.capitalize()} of each row: who is better than {drawing.baseline}, and where?"
-    fields = [_field(drawing, row, name, metric) for row in drawing.summary.rows for name in names]
+    fields = [
+        _field(drawing, row, name, tables.own_key(row.cell) if metric == FIGURE else metric)
+        for row in drawing.summary.rows
+        for name in names
+    ]
     if not fields:
         absent = "There is nothing to compare: the run has one allocator, or no row."
         return Figure(key, SECTION, title, "", absent=absent)
@@ -164,15 +169,16 @@ def changes(drawing: Drawing) -> list[Figure]:
 
 def _changes(drawing: Drawing, family: str, rows: Sequence[TableRow]) -> Figure | None:
     panels = []
+    names = [name for name in drawing.names if name != drawing.baseline]
     for row in rows:
-        pair = [[_bar(row.entries[name], metric) for name in drawing.names
-                 if name != drawing.baseline and _is_drawn(row.entries[name], metric)]
-                for metric in MAIN]  # fmt: skip
-        if all(pair):
-            panels += [
-                bars(drawing, one, f"{row.cell.name}: {tables.title(metric)}")
-                for metric, one in zip(MAIN, pair, strict=True)
-            ]
+        for metric in (tables.own_key(row.cell), MEMORY):
+            drawn = [_bar(row.entries[name], metric) for name in names
+                     if _is_drawn(row.entries[name], metric)]  # fmt: skip
+            what = tables.title(metric)
+            if metric == tables.OTHER:
+                what = row.cell.figure.replace("_", " ")
+            if any(one["value"] is not None for one in drawn):
+                panels.append(bars(drawing, drawn, f"{row.cell.name}: {what}"))
     if not panels:
         return None
     return Figure(

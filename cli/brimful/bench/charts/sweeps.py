@@ -8,6 +8,7 @@ is missing from its line and has a cross at the top of the chart.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -15,7 +16,6 @@ import altair as alt
 
 from .. import summary as tables
 from ..model import MEMORY, Status
-from ..summary import FIGURE, MAIN
 from ..summary import Row as TableRow
 from .look import FAILED
 from .parts import (
@@ -26,10 +26,10 @@ from .parts import (
     data,
     drawn,
     kib,
+    own,
     plain_colour,
     plain_shape,
     quiet_axis,
-    seconds,
     series,
     slug,
     unit_of,
@@ -37,7 +37,11 @@ from .parts import (
 )
 
 SECTION = "Threads and sizes"
-AXES = {"threads": "threads", "size": "size of an object, bytes"}
+AXES = {"threads": "threads", "size": "size of an object, bytes (Ki: 1024, Mi: 1024²)"}
+SIZE_LABEL = (
+    "datum.value >= 1048576 ? datum.value / 1048576 + ' Mi' : "
+    "datum.value >= 1024 ? datum.value / 1024 + ' Ki' : datum.value"
+)
 QUESTIONS = {
     "threads": "what happens with more threads?",
     "size": "what does the size of the objects change?",
@@ -70,7 +74,10 @@ def _figure(drawing: Drawing, axis: str, workload: str, rows: Sequence[TableRow]
     key = f"sweep-{slug(workload)}"
     ordered = sorted(rows, key=lambda row: row.cell.at)
     panels = [
-        panel for metric in MAIN for panel in [_panel(drawing, axis, ordered, metric)] if panel
+        panel
+        for metric in (tables.own_key(ordered[0].cell), MEMORY)
+        for panel in [_panel(drawing, axis, ordered, metric)]
+        if panel
     ]
     if not panels:
         return Figure(key, SECTION, title, "", absent="No point of this sweep has a result.")
@@ -100,15 +107,18 @@ def _panel(drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str) -
     x = alt.X(
         "at:Q",
         scale=scale,
-        axis=quiet_axis(AXES.get(axis, axis), values=stops, format=",d"),
+        axis=quiet_axis(
+            AXES.get(axis, axis),
+            values=stops,
+            labelExpr=SIZE_LABEL if axis == "size" else "format(datum.value, ',d')",
+        ),
     )
     y = alt.Y("value:Q", scale=alt.Scale(type="log", nice=False),
               axis=quiet_axis(f"{tables.title(metric)}, {unit}", tickCount=6))  # fmt: skip
     base = alt.Chart(data(points))
-    whole = alt.Chart(data([point for point in points if point["low"] is not None]))
     names, styles = drawing.names, drawing.styles
     layers = [
-        whole.mark_area(opacity=0.14, aria=False).encode(
+        base.mark_area(opacity=0.14, aria=False).encode(
             x=x, y="low:Q", y2="high:Q", color=plain_colour(), detail="allocator:N"
         ),
         base.mark_line(aria=False).encode(x=x, y=y, strokeWidth=width(), **series(names, styles)),
@@ -127,7 +137,7 @@ def _panel(drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str) -
             .mark_text(color=FAILED, fontSize=13, fontWeight="bold", dy=-2, baseline="bottom")
             .encode(x=x, y=alt.value(0), text=alt.value("✕"), description="tip:N")
         )
-    return alt.layer(*layers).properties(width=620, height=300 if metric == FIGURE else 220)
+    return alt.layer(*layers).properties(width=620, height=220 if metric == MEMORY else 300)
 
 
 def _point(drawing: Drawing, row: TableRow, name: str, metric: str) -> list[Row]:
@@ -135,8 +145,7 @@ def _point(drawing: Drawing, row: TableRow, name: str, metric: str) -> list[Row]
     if estimate is None or estimate.median <= 0:
         return []
     known = math.isfinite(estimate.high) and estimate.low > 0
-    timed = row.cell.figure in ("seconds", "wall_s")
-    show = kib if metric == MEMORY else seconds if timed else "{:.4g}".format
+    show = kib if metric == MEMORY else functools.partial(own, row.cell.figure)
     span = f", 95 % interval {show(estimate.low)} to {show(estimate.high)}" if known else ""
     return [
         {

@@ -24,9 +24,9 @@ from .parts import (
     data,
     drawn,
     kib,
+    own,
     plain_colour,
     quiet_axis,
-    seconds,
     series,
     slug,
     unit_of,
@@ -100,13 +100,28 @@ def _memory_panel(
         .encode(x=x, y=y, description="tip:N", color=plain_colour())
     )
     named = [row for row in marks if row["kind"] == kind and row["allocator"] == reference]
+    longest = max((row["t"] for row in of_kind), default=0.0)
     rule = alt.Chart(data(named)).mark_rule(color=FAINT, strokeDash=[2, 3], aria=False).encode(x=x)
-    text = (
-        alt.Chart(data(named))
+    texts = [
+        alt.Chart(data(rows))
         .mark_text(align="left", baseline="bottom", dx=2, fontSize=10.5, color=INK, aria=False)
-        .encode(x=x, y=alt.value(-1), text="label:N")
-    )
-    return alt.layer(rule, line, dots, text).properties(width=620, height=200)
+        .encode(x=x, y=alt.value(-1 - 12 * level), text="label:N")
+        for level, rows in enumerate(_staggered(named, longest / 12))
+    ]
+    return alt.layer(rule, line, dots, *texts).properties(width=620, height=200)
+
+
+def _staggered(named: Sequence[Row], nearest: float) -> list[list[Row]]:
+    """The labels in lines, so that none covers the one before it."""
+    lines: list[list[Row]] = []
+    for row in sorted(named, key=lambda one: one["t"]):
+        free = (line for line in lines if row["t"] - line[-1]["t"] >= nearest)
+        line = next(free, None)
+        if line is None:
+            lines.append([row])
+        else:
+            line.append(row)
+    return lines
 
 
 def _memory_rows(curve: Curve, style: Style) -> list[Row]:
@@ -183,39 +198,24 @@ def _rounds(result: Result, family: str, names: Sequence[str], styles: Styles) -
 
 
 def _round_rows(result: Result, cell: Cell, names: Sequence[str], styles: Styles) -> list[Row]:
-    samples = [
-        one
-        for one in result.samples
-        if one.cell == cell.name and one.status is Status.OK and not one.again
-    ]
-    rows = []
+    samples = [one for one in result.samples if one.cell == cell.name and not one.again]
+    rows: list[Row] = []
     for name in reversed(names):
-        own = [
-            (one.round, value)
-            for one in samples
-            if one.allocator == name
-            for value in _time_of(cell, one)
-        ]
-        if not own:
+        turns = {one.round: _own_figure(cell, one) for one in samples if one.allocator == name}
+        values = [value for value in turns.values() if value is not None]
+        if not values:
             continue
-        low, high = min(value for _, value in own), max(value for _, value in own)
-        tip = f"{name} · {cell.name}: {seconds(low)} to {seconds(high)} in {len(own)} rounds"
-        rows += [
-            {
-                "allocator": name,
-                "round": turn + 1,
-                "value": value,
-                **drawn(styles[name]),
-                "tip": tip,
-            }
-            for turn, value in own
-        ]
+        low, high = (own(cell.figure, end) for end in (min(values), max(values)))
+        tip = f"{name} · {cell.name}: {low} to {high} in {len(values)} rounds"
+        fields = {"allocator": name, "tip": tip, **drawn(styles[name])}
+        rows += [fields | {"round": turn + 1, "value": turns[turn]} for turn in sorted(turns)]
     return rows
 
 
-def _time_of(cell: Cell, sample: Sample) -> list[float]:
+def _own_figure(cell: Cell, sample: Sample) -> float | None:
+    """None where the line has a gap."""
     value = sample.metrics.get(cell.figure, sample.extra.get(cell.figure))
-    return [] if value is None else [value]
+    return value if sample.status is Status.OK and value else None
 
 
 def _round_panel(cell: Cell, rows: list[Row], names: Sequence[str], styles: Styles) -> alt.Chart:

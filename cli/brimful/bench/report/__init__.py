@@ -91,7 +91,7 @@ def _body(summary: Summary, title: str) -> Markup:
     overall = sections.pop(OVERALL)
     parts = [
         element("h1", title),
-        *(paragraph(text, class_="warning") for text in words.warnings(summary)),
+        _warnings(words.warnings(summary)),
         element("div", bullets(words.findings(summary)), class_="finding"),
         paragraph(
             "In every chart and table less is better, unless it says otherwise.", class_="note"
@@ -112,6 +112,10 @@ def _body(summary: Summary, title: str) -> Markup:
         _section("reproduce", "How to reproduce", _reproduce(result)),
     ]
     return join(parts, "\n")
+
+
+def _warnings(texts: Sequence[str]) -> Markup:
+    return element("div", bullets(texts), class_="warning") if texts else markup("")
 
 
 def _section(anchor: str, title: str, *content: object) -> Markup:

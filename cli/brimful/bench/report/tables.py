@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import summary as tables
-from ..charts.parts import kib, measured, percent, seconds
-from ..model import MEMORY, METRIC, Allocator, Status
+from ..charts.parts import kib, own, percent
+from ..model import MEMORY, Allocator, Cell, Status
 from ..statistics import Estimate
-from ..summary import MAIN, Against, Entry, Judged, Row, Summary, Tally
+from ..summary import MAIN, Against, Entry, Judged, Loss, Row, Summary, Tally
+from ..tables import seconds_per_unit
 from .markup import Markup, element, join, table
 from .words import change_class, interval
 
@@ -49,7 +51,7 @@ def league(summary: Summary) -> Markup:
         rows.append((fields, _kind(one.allocator.ours)))
     heads = (
         *("allocator", "place", "time", "peak memory"),
-        *("rows by time: better / worse / not shown", "by memory", "failed"),
+        *("rows by time: better / worse / not shown / too few rounds?", "by memory", "failed"),
     )
     caption = (
         f"Geometric means over {summary.baseline}, less is better; over the "
@@ -67,7 +69,7 @@ def _mean(metric: str, one: Judged | None) -> object:
 
 
 def _tally(one: Tally) -> str:
-    few = f" (+ {one.too_few} with too few rounds)" if one.too_few else ""
+    few = f" / {one.too_few}?" if one.too_few else ""
     return f"{one.better} / {one.worse} / {one.same}{few}"
 
 
@@ -87,11 +89,11 @@ def rows(summary: Summary, ours: str) -> Markup:
     lines = []
     for row in summary.rows:
         fields: list[object] = [_name(row)]
-        for metric in MAIN:
+        for metric in (tables.own_key(row.cell), MEMORY):
             fields += _duel(row, row.entries[ours], metric)
         lines.append((fields, ""))
     heads = ["row"]
-    for what in ("time", "peak memory"):
+    for what in ("time or own figure", "peak memory"):
         heads += [f"{what}, {ours}", "best rival", "change"]
     caption = f"{ours} against the best rival of each row; medians with 95 % intervals"
     return table(caption, heads, lines, numbers=(1, 2, 3, 4, 5, 6))
@@ -141,8 +143,14 @@ def _median(row: Row, metric: str, estimate: Estimate) -> Markup:
 def _show(row: Row, metric: str, value: float) -> str:
     if metric == MEMORY:
         return kib(value)
-    unit = METRIC[row.cell.figure].unit if row.cell.figure in METRIC else ""
-    return seconds(value) if unit == "s" else measured(value, unit)
+    unit = "" if seconds_per_unit(row.cell.figure) is not None else _other_unit(row.cell)
+    return own(row.cell.figure, value) + unit
+
+
+def _other_unit(cell: Cell) -> str:
+    """ " MiB" of "resident_idle_end_mib"; the name itself where it ends in no unit of memory."""
+    units = {"kib": " KiB", "mib": " MiB", "gib": " GiB", "bytes": " B"}
+    return units.get(cell.figure.rpartition("_")[2], f" {cell.figure.replace('_', ' ')}")
 
 
 def losses(summary: Summary, ours: str) -> Markup | None:
@@ -151,7 +159,7 @@ def losses(summary: Summary, ours: str) -> Markup | None:
         (
             [
                 one.cell,
-                tables.title(one.metric),
+                _figure_name(summary, one),
                 one.against.other,
                 percent(one.against.ratio.median),
                 interval(one.against.ratio),
@@ -166,6 +174,12 @@ def losses(summary: Summary, ours: str) -> Markup | None:
         return None
     heads = ("row", "metric", "best rival", "change", "95 % interval", "rounds")
     return table(f"Where {ours} loses, worst first", heads, lines, numbers=(3, 4, 5))
+
+
+def _figure_name(summary: Summary, loss: Loss) -> str:
+    if loss.metric == tables.OTHER:
+        return summary.row(loss.cell).cell.figure.replace("_", " ")
+    return tables.title(loss.metric)
 
 
 def failures(summary: Summary) -> Markup | None:
@@ -209,7 +223,7 @@ def workloads(summary: Summary) -> Markup:
                 row.cell.title or "–",
                 row.cell.shows or "–",
                 row.cell.source or "–",
-                element("code", shlex.join(row.cell.command)) if row.cell.command else "–",
+                element("code", _command(row.cell)) if row.cell.command else "–",
             ],
             "",
         )
@@ -217,6 +231,11 @@ def workloads(summary: Summary) -> Markup:
     ]
     heads = ("row", "family", "what it is", "what it shows", "after", "command")
     return table("Rows", heads, lines)
+
+
+def _command(cell: Cell) -> str:
+    """Without the folder that the program was built in."""
+    return shlex.join([os.path.basename(cell.command[0]), *cell.command[1:]])
 
 
 def facts(values: Mapping[str, Any]) -> Markup:

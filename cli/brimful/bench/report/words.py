@@ -102,12 +102,14 @@ def _record(summary: Summary) -> Iterable[str]:
     """How often ours wins and loses against the best rival of a row."""
     for name in dict.fromkeys(name for row in summary.rows for name in row.ours):
         parts = []
-        for metric in MAIN:
+        for metric in tables.ROW:
             verdicts = [
                 row.ours[name][metric].verdict
                 for row in summary.rows
                 if metric in row.ours.get(name, {})
             ]
+            if not verdicts:
+                continue
             better, worse = verdicts.count(Verdict.BETTER), verdicts.count(Verdict.WORSE)
             rest = len(verdicts) - better - worse
             parts.append(
