@@ -21,6 +21,8 @@ constexpr std::size_t kMostStep = std::size_t{32} << 20;
 
 // How far a peak may grow while dirty memory lies free, before as much of that is given back.
 constexpr std::size_t kPeakStep = std::size_t{512} << 10;
+// Younger dirty memory is likely to be asked for again at once.
+constexpr std::uint64_t kPeakAgeMs = 20;
 
 }  // namespace
 
@@ -185,7 +187,7 @@ std::uint64_t PageHeap::take(Run* run, GranuleCount count, std::size_t alignment
 }
 
 // The granules are the caller's from now on. If that makes a new peak of resident memory while other granules lie free
-// and dirty (of the wrong length), those go back first, oldest first: a peak is never made of free memory.
+// and dirty (of the wrong length), those go back first, oldest first, unless they became free only just now.
 void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
   const GranuleId first = table_.id_of(start);
   for (std::uint32_t i = 0; i < count.raw(); ++i) {
@@ -199,7 +201,12 @@ void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
   if (stats_.dirty_bytes == 0 || config::options.purge_delay_ms < 0) {
     peak_bytes_ = resident;
   } else if (resident - peak_bytes_ >= kPeakStep) {
-    const std::size_t purged = purge(UINT64_MAX, resident - peak_bytes_, os::calls.now_ms());
+    const std::uint64_t now_ms = os::calls.now_ms();
+    const Run* oldest = dirty_.front();
+    std::size_t purged = 0;
+    if (oldest != nullptr && oldest->stamp_ms + kPeakAgeMs <= now_ms) {
+      purged = purge(now_ms - kPeakAgeMs, resident - peak_bytes_, now_ms);
+    }
     if (resident - purged > peak_bytes_) peak_bytes_ = resident - purged;
   }
 }

@@ -11,7 +11,7 @@
 //
 // Memory is committed (mprotect) as runs are handed out, a step ahead while the heap grows, so a small process stays
 // small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB; and
-// before the heap reaches a new peak, its dirty memory goes back: a peak is not made of free memory.
+// before the heap reaches a new peak, dirty memory that has lain for 20 ms goes back: a peak is not made of free memory.
 // Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
 //
 // Every member: the caller holds the heap lock. None allocates by malloc. On failure nothing has changed.

@@ -187,6 +187,23 @@ TEST(PageHeap, PurgesWhatIsOldEnoughWithinTheBudget) {
   EXPECT_EQ(heap.pages.purge(2000, SIZE_MAX, 2000), 5 * kGranuleBytes) << "the rest of that run is not forgotten";
 }
 
+// A hole of 2 MiB lies free and dirty; 3 MiB do not fit there and would make a new peak.
+TEST(PageHeap, MakesNoNewPeakOfMemoryThatHasBeenFreeForAWhile) {
+  for (const std::uint64_t age_ms : {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{20}, std::uint64_t{500}}) {
+    OwnPageHeap heap;
+    const std::uint64_t hole = heap.allocate(32);
+    heap.allocate(1);
+    heap.free(hole);
+    heap.os.now_ms += age_ms;
+    heap.os.reset();
+    heap.allocate(48);
+    const bool is_old = age_ms >= 20;
+    EXPECT_EQ(heap.os.count(Call::kPurge), is_old ? 1U : 0U) << "free for " << age_ms << " ms";
+    EXPECT_EQ(bytes_of(heap.os.log(Call::kPurge)), is_old ? 32 * kGranuleBytes : 0U) << "no more than the hole holds";
+    heap.free_all();
+  }
+}
+
 TEST(PageHeap, KnowsWhichAddressesWereEverHandedOut) {
   OwnPageHeap heap;
   const std::uint64_t run = heap.allocate(2);
