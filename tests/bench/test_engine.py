@@ -82,7 +82,7 @@ def run(
 ) -> Result:
     result = Result({}, {}, list(allocators), [one.cell for one in works])
     maker = engine.Engine(result, works, preset, "glibc", 1, lambda step: None)
-    with mock.patch.object(engine.sample, "run", runs):
+    with mock.patch("brimful.bench.sample.run", runs):
         try:
             maker.run()
         except KeyboardInterrupt:

@@ -15,11 +15,17 @@ From the inside out (each module imports only those above it):
     machine       the facts about this machine that a figure depends on
     allocators    what can be compared here: glibc, brimful, and what `make rivals` has built
     catalog       the workloads: ours (bench/workloads/*.toml), real programs, the user's command
-    sample        one fresh process, measured by bench/micro/measure.c
+    programs      the real programs among them
+    proof         which allocator a process had
+    launch        one process, started by bench/micro/measure.c
+    sample        what became of it: figures, or a status with its reason
+    tables        the shape of everything that is computed from samples
     engine        rounds: who runs when, and when it is enough
-    summary       the tables computed from samples: cells, league, winners
+    progress      what one sees meanwhile
+    summary       the tables of a result: rows, league, noise floor, losses
     league        those tables in the terminal
     charts, report   the same as pictures, and the one HTML file
-    compare       A against B: the gate
+    gate, compare    B against A, and how that is printed
+    interpreter   where the packages are that all this needs
     command       the command line
 """

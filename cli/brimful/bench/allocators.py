@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__, locate
+from . import proof
 from .model import Allocator
 
 SYSTEM = "glibc"  # what every program has by itself; the default baseline
@@ -83,8 +84,14 @@ def choose(available: Sequence[Allocator], names: str) -> list[Allocator]:
 
 
 def _system() -> Allocator:
+    """Preloaded nowhere, but its file is hashed, so that a patched C library shows."""
+    path = proof.c_library()
     return Allocator(
-        SYSTEM, title="GNU C library", version=platform.libc_ver()[1], origin="the system"
+        SYSTEM,
+        title="GNU C library",
+        version=platform.libc_ver()[1],
+        origin="the system",
+        sha256=hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else "",
     )
 
 
