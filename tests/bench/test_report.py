@@ -199,7 +199,7 @@ class ThePage(unittest.TestCase):
             )
             self.assertIn(status, line)
             self.assertIn(reason.replace("'", "&#x27;"), line)
-        heat = next(one for one in pictures(full_page()) if "Time of each row" in one)
+        heat = next(one for one in pictures(full_page()) if "Time, or the row" in one)
         self.assertIn("rpmalloc · larson: crashed: killed by signal 11", heat)
         self.assertEqual(heat.count("✕"), 7)  # FAILURES and EVIL
 

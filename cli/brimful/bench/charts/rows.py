@@ -49,7 +49,9 @@ def _heat(drawing: Drawing, metric: str) -> Figure:
     names = [name for name in drawing.names if name != drawing.baseline]
     what = tables.title(metric)
     key = "heat-time" if metric == MAIN[0] else "heat-memory"
-    title = f"{what.capitalize()} of each row: who is better than {drawing.baseline}, and where?"
+    if metric == FIGURE:
+        what = "time, or the row's own figure"
+    title = f"{what.capitalize()}: who is better than {drawing.baseline}, and where?"
     fields = [
         _field(drawing, row, name, tables.own_key(row.cell) if metric == FIGURE else metric)
         for row in drawing.summary.rows
@@ -60,7 +62,8 @@ def _heat(drawing: Drawing, metric: str) -> Figure:
         return Figure(key, SECTION, title, "", absent=absent)
     note = (
         f"Ratio to {drawing.baseline}; coloured only where a difference is shown, bold where nobody "
-        "is shown to be better in the row. ✕ failed, – no result; rest on it for the reason."
+        "is shown to be better in the row and somebody to be worse. ✕ failed, "
+        "– no result; rest on it for the reason."
     )
     return Figure(key, SECTION, title, note, _heat_chart(drawing, fields, names))
 
@@ -118,6 +121,7 @@ def _field(drawing: Drawing, row: TableRow, name: str, metric: str) -> Row:
     if against is None:
         why = _why_no_ratio(drawing, row, metric)
         return field | {"text": "∅", "ink": ON_WEAK, "tip": head + why}
+    level = row.level.get(metric, ())
     place = _bin(against.ratio.median, against.verdict)
     said = (
         f"{percent(against.ratio.median)} {tables.title(metric)}, {interval_text(against.ratio)}, "
@@ -127,7 +131,7 @@ def _field(drawing: Drawing, row: TableRow, name: str, metric: str) -> Row:
         "bin": BINS[place],
         "text": f"{against.ratio.median:.2f}",
         "ink": ON_STRONG if place in (0, 1, 5, 6) else ON_WEAK,
-        "bold": name in row.level.get(metric, ()),
+        "bold": name in level and len(level) < sum(one.ok for one in row.entries.values()),
         "tip": head + said,
     }
 

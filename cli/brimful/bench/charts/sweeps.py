@@ -81,7 +81,7 @@ def _figure(drawing: Drawing, axis: str, workload: str, rows: Sequence[TableRow]
     ]
     if not panels:
         return Figure(key, SECTION, title, "", absent="No point of this sweep has a result.")
-    note = "Medians with their 95 % intervals as bands. ✕: an allocator failed there."
+    note = "Medians with their 95 % intervals as bands (or bars). ✕: an allocator failed there."
     shown = ordered[0].cell.shows
     return Figure(
         key, SECTION, title, f"{shown}. {note}" if shown else note, alt.vconcat(*panels, spacing=14)
@@ -130,6 +130,10 @@ def _panel(drawing: Drawing, axis: str, rows: Sequence[TableRow], metric: str) -
             description="tip:N",
         ),
     ]
+    whole = [point for point in points if point["low"] is not None]
+    if len(whole) < len(points):  # a band needs neighbours that have intervals too
+        whiskers = alt.Chart(data(whole)).mark_rule(opacity=0.6, aria=False)
+        layers.append(whiskers.encode(x=x, y="low:Q", y2="high:Q", color=plain_colour()))
     failed = _failures(drawing, rows)
     if failed:
         layers.append(

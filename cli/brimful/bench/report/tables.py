@@ -126,7 +126,7 @@ def _change(metric: str, against: Against | None) -> object:
     return join(
         [
             element("b", percent(against.ratio.median)),
-            element("small", interval(against.ratio)),
+            element("small", interval(against.ratio)) if against.ratio.claims else "",
             element("small", word, class_=change_class(against.verdict)),
         ]
     )
@@ -136,7 +136,7 @@ def _median(row: Row, metric: str, estimate: Estimate) -> Markup:
     """The median, and its interval in small print."""
     ends = [_show(row, metric, end) for end in (estimate.low, estimate.high)]
     known = math.isfinite(estimate.high)
-    span = " to ".join(ends) if known else f"{estimate.count} rounds, no interval"
+    span = " to ".join(ends) if known else f"{estimate.count} rounds"
     return join([element("b", _show(row, metric, estimate.median)), element("small", span)])
 
 
