@@ -14,7 +14,7 @@ namespace brimful::sync {
 namespace {
 
 // A critical section here lasts 50–500 ns; waking a sleeper costs 5 µs and more.
-constexpr int kSpins = 40;
+constexpr int kSpins = 100;
 
 }  // namespace
 
@@ -22,6 +22,8 @@ void Mutex::lock_contended() {
   const os::ErrnoGuard guard;
   for (int i = 0; i < kSpins; ++i) {
     arch::spin_hint();
+    // relaxed: only whether an attempt is worth the cache line
+    if (state_.load(std::memory_order_relaxed) != 0) continue;
     std::uint32_t expected = 0;
     // pairs with: unlock() (the previous holder's writes)
     if (state_.compare_exchange_weak(expected, 1, std::memory_order_acquire,
