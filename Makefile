@@ -63,7 +63,7 @@ test-long: ## the soak: stress tests with their long settings (hours)
 	@$(CTEST) -R '$(TESTS)' -L '^long$$'
 
 .PHONY: bench
-bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", "--real", … (default: about half an hour)
+bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", "--real", … (default: 45 minutes at most)
 	@tools/install-deps.sh bench
 	@./brimful bench $(BENCH)
 

@@ -3,14 +3,16 @@
 """Writes the figures of docs/evaluation.md from the raw data in bench/results/.
 
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
-the text cannot differ from the data it cites. Of each kind (demo, pairs, metrics) the newest file
-is taken unless files are named. `--check` only says whether the page is up to date.
+the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
+are named: league and real are results of `brimful bench`; demo, pairs and metrics those of the
+scripts beside this one. `--check` only says whether the page is up to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,12 @@ import pairs
 PAGE = benchlib.ROOT / "docs" / "evaluation.md"
 BEGIN = "<!-- figures: written by bench/report.py -->"
 END = "<!-- end of figures -->"
-KINDS = ("demo", "pairs", "metrics")
+# Results of `brimful bench`, which makes its tables itself: kind → heading.
+BENCH = {
+    "league": "The league: workloads under every allocator",
+    "real": "The league: real programs under every allocator",
+}
+KINDS = (*BENCH, "demo", "pairs", "metrics")
 
 
 def row(cells: list[str]) -> str:
@@ -146,6 +153,23 @@ def metric_figures(data: dict[str, Any]) -> list[str]:
     return lines + table(heads, rows)
 
 
+def bench_tables(kind: str, path: Path) -> list[str]:
+    """What `brimful bench report` says of a result. Raises BenchError."""
+    command = [str(benchlib.ROOT / "brimful"), "bench", "report", str(path), "--markdown"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
+    data = json.loads(path.read_text())
+    facts = data["environment"]
+    changed = ", with uncommitted changes" if facts.get("uncommitted_changes") else ""
+    source = (
+        f"Raw data: [`{path.name}`](../bench/results/{path.name}), {facts['date']}, commit "
+        f"`{facts['commit'][:12]}`{changed}, `{' '.join(data['options']['command_line'])}`. "
+        f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}."
+    )
+    return [f"### {BENCH[kind]}", "", *done.stdout.splitlines(), "", source, ""]
+
+
 MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}
 
 
@@ -153,6 +177,9 @@ def figures(files: list[Path]) -> str:
     lines: list[str] = []
     for kind in KINDS:
         for path in [path for path in files if path.name.startswith(f"{kind}-")]:
+            if kind in BENCH:
+                lines += bench_tables(kind, path)
+                continue
             data = json.loads(path.read_text())
             lines += MAKERS[kind](data)
             for what, reason in data.get("not_measured", {}).items():

@@ -23,7 +23,9 @@ From the inside out (each module imports only those above it):
     engine        rounds: who runs when, and when it is enough
     progress      what one sees meanwhile
     summary       the tables of a result: rows, league, noise floor, losses
+    wording       how a figure is written
     league        those tables in the terminal
+    markdown      those tables for a page such as docs/evaluation.md
     charts, report   the same as pictures, and the one HTML file
     gate, compare    B against A, and how that is printed
     interpreter   where the packages are that all this needs

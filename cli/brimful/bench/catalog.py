@@ -52,7 +52,7 @@ class Preset:
 
 PRESETS = {
     "quick": Preset("quick", 0.3, 140, 0.03, 5, 7, 0, False, "few"),
-    "default": Preset("default", 0.5, 45 * 60, 0.02, 5, 15, 1, False, "main"),
+    "default": Preset("default", 0.25, 45 * 60, 0.02, 5, 15, 1, False, "main"),
     "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all"),
     "real": Preset("real", 1, 45 * 60, 0.02, 5, 15, 1, False, "main"),
     "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False, "main"),

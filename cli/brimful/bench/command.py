@@ -166,10 +166,14 @@ def _report(
     charts: Path = typer.Option(
         None, metavar="DIR", help="Also write every chart there, as SVG and PNG."
     ),
-    baseline: str = typer.Option("", metavar="NAME", help="Instead of the run's own."),
+    baseline: str = typer.Option(
+        "", metavar="NAME", help="Instead of the run's own.", show_default=False
+    ),
+    markdown: bool = typer.Option(False, "--markdown", help="Only print the tables as Markdown."),
 ) -> None:
     """Show a result again: the tables here, results.csv and report.html beside the file."""
     interpreter.ensure()
+    from . import markdown as pages
     from . import model, report, summary
 
     try:
@@ -179,6 +183,9 @@ def _report(
     if baseline:
         result.options["baseline"] = baseline
     try:
+        if markdown:
+            typer.echo(pages.page(summary.summarize(result)))
+            return
         _present(_console(), result, file.parent)
     except summary.SummaryError as error:
         raise click.UsageError(str(error)) from None

@@ -18,38 +18,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import statistics
-from .model import MEMORY, Allocator, Result, Status
-from .statistics import Mean, Ratio, Verdict
+from .model import MEMORY, Allocator, Result
 from .summary import summarize, word
-from .tables import (
-    FIGURE,
-    MAIN,
-    OTHER,
-    ROW,
-    Entry,
-    Judged,
-    Row,
-    Standing,
-    Summary,
-    own_key,
-    seconds_per_unit,
-    title,
+from .tables import FIGURE, MAIN, OTHER, ROW, Summary, own_key, title
+from .wording import (
+    BEST,
+    LEVEL,
+    NO_DIFFERENCE,
+    SHORT,
+    against,
+    interval,
+    judged,
+    ratio_or_value,
+    value,
 )
 
 NARROWEST = 100  # columns: below it (pipes have 80) lines may wrap, but no figure is cut off
 WIDE = 130  # columns from which the league shows more than it must
-SHORT = {
-    Status.FAILED: "failed",
-    Status.CRASHED: "crashed",
-    Status.TIMED_OUT: "timeout",
-    Status.NOT_LOADED: "foreign",
-    Status.MISSING: "—",
-}
-NO_DIFFERENCE = "≈"
-BEST = "*"
-LEVEL = "+"
-UNDECIDED = {Verdict.SAME: NO_DIFFERENCE, Verdict.TOO_FEW: "?"}
-SIGN = {Verdict.BETTER: "+", Verdict.WORSE: "−"} | UNDECIDED
 
 
 def show(source: Result | Summary, console: Console) -> None:
@@ -141,8 +126,8 @@ def _ratios(summary: Summary, console: Console) -> None:
         )
         for row in rows:
             base = row.entries[summary.baseline]
-            cells = (_ratio_or_value(row, row.entries[name]) for name in part)
-            table.add_row(escape(row.cell.name), _value(row, base), *cells)
+            cells = (_emphasised(ratio_or_value(row, row.entries[name])) for name in part)
+            table.add_row(escape(row.cell.name), value(row, base), *cells)
         _print(console, f"Time: ratio to {summary.baseline} (below 1 is better)", table)
     whose = summary.baseline
     _say(
@@ -155,6 +140,10 @@ def _ratios(summary: Summary, console: Console) -> None:
     for row in summary.rows:
         if row.cell.missing:
             _say(console, f"Row left out: {row.cell.name}: {row.cell.missing}")
+
+
+def _emphasised(text: str) -> str:
+    return f"[bold]{text}[/bold]" if BEST in text else text
 
 
 def _others(summary: Summary) -> str:
@@ -191,47 +180,6 @@ def _parts(names: Sequence[str], headings: dict[str, str], width: int) -> list[l
     return groups(math.ceil(len(names) / fewest)) if fewest else []
 
 
-def _ratio_or_value(row: Row, entry: Entry) -> str:
-    """The ratio to the baseline, the time where there is none, or how it failed; with marks."""
-    if not entry.ok:
-        return SHORT[entry.status]
-    key = own_key(row.cell)
-    mark = ""
-    if entry.allocator == row.best.get(key):
-        mark = BEST
-    elif entry.allocator in row.level.get(key, ()):
-        mark = LEVEL
-    against = entry.to_baseline.get(key)
-    if against is None:
-        return _value(row, entry)
-    same = UNDECIDED.get(against.verdict, " ")
-    text = f"{_number(against.ratio.median)}{mark or ' '}{same}"
-    return f"[bold]{text}[/bold]" if mark == BEST else text
-
-
-def _value(row: Row, entry: Entry) -> str:
-    """A median figure with its unit, or how it failed. The baseline may be the best, too."""
-    if not entry.ok:
-        return SHORT[entry.status]
-    key = own_key(row.cell)
-    if key not in entry.estimates:
-        return "no figure"
-    mark = BEST if row.best.get(key) == entry.allocator else ""
-    value = entry.estimates[key].median
-    scale = seconds_per_unit(row.cell.figure)
-    if scale is None:
-        unit = " MiB" if row.cell.figure.endswith("_mib") else ""
-        return f"{value:.3g}{unit}{mark}"
-    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if value * scale >= size:
-            return f"{value * scale / size:.3g} {unit}{mark}"
-    return f"{value * scale * 1e9:.3g} ns{mark}"
-
-
-def _number(ratio: float) -> str:
-    return f"{ratio:.3f}" if ratio < 10 else f"{ratio:.3g}"
-
-
 def _ours(summary: Summary, console: Console) -> None:
     """Each of ours over the best rival of the row, in time and memory."""
     for name in (s.allocator.name for s in summary.league if s.allocator.ours):
@@ -240,7 +188,11 @@ def _ours(summary: Summary, console: Console) -> None:
             if row.cell.missing:
                 continue
             entry = row.entries[name]
-            cells = [text for m in (own_key(row.cell), MEMORY) for text in _against(row, name, m)]
+            cells = [
+                text
+                for m in (own_key(row.cell), MEMORY)
+                for text in map(escape, against(row, name, m))
+            ]
             table.add_row(escape(row.cell.name), *(cells if entry.ok else [SHORT[entry.status]]))
         _print(console, f"{name} over the best rival of each row (below 1 is better)", table)
     misses = statistics.expected_misses(summary.intervals)
@@ -251,21 +203,6 @@ def _ours(summary: Summary, console: Console) -> None:
         f" Of {summary.intervals} intervals here and above, about {misses:.0f} do not hold the"
         " truth.",
     )
-
-
-def _against(row: Row, name: str, metric: str) -> tuple[str, str]:
-    against = row.ours.get(name, {}).get(metric)
-    if against is None:
-        return "no rival", ""
-    return f"{SIGN[against.verdict]} {_interval(against.ratio)}", escape(against.other)
-
-
-def _interval(ratio: Ratio | Mean) -> str:
-    centre = ratio.median if isinstance(ratio, Ratio) else ratio.mean
-    if math.isinf(ratio.high):
-        return _number(centre)
-    digits = 3 if "1.00" in (f"{ratio.low:.2f}", f"{ratio.high:.2f}") else 2
-    return f"{_number(centre)} ({ratio.low:.{digits}f}–{ratio.high:.{digits}f})"
 
 
 # --- the league ----------------------------------------------------------------------------------
@@ -284,12 +221,12 @@ def _league(summary: Summary, console: Console) -> None:
         table.add_row(
             f"{place}" if standing.common else "—",
             escape(standing.allocator.name),
-            *(_judged(summary, standing, standing.means.get(metric)) for metric in MAIN),
+            *(judged(summary, standing, standing.means.get(metric)) for metric in MAIN),
             f"{standing.rows}/{count}",
             *(f"{t.better}/{t.worse}/{t.same + t.too_few}" for t in tallies),
             str(len(standing.failed)),
             *(
-                _judged(summary, standing, standing.common.get(metric), short=not wide)
+                judged(summary, standing, standing.common.get(metric), short=not wide)
                 for metric in MAIN
             ),
         )
@@ -327,21 +264,9 @@ def _families(summary: Summary, console: Console) -> None:
     table = _table("allocator", *families, right=families)
     for standing in summary.league:
         means = (standing.families.get(family, {}).get(FIGURE) for family in families)
-        cells = (_judged(summary, standing, mean, short=True) for mean in means)
+        cells = (judged(summary, standing, mean, short=True) for mean in means)
         table.add_row(escape(standing.allocator.name), *cells)
     _print(console, f"Time by family: geometric mean of ratios to {summary.baseline}", table)
-
-
-def _judged(
-    summary: Summary, standing: Standing, judged: Judged | None, short: bool = False
-) -> str:
-    if judged is None:
-        return "—"
-    if standing.allocator.name == summary.baseline:
-        return "1"
-    same = UNDECIDED.get(judged.verdict, "")
-    text = _number(judged.mean.mean) if short else _interval(judged.mean)
-    return f"{text}{same}"
 
 
 # --- noise, failures, losses ---------------------------------------------------------------------
@@ -397,7 +322,7 @@ def _losses(summary: Summary, console: Console) -> None:
         table = _table(*("row", "figure", "ratio (95 % interval)", "best rival"))
         for loss in losses:
             figure = {FIGURE: "time", OTHER: "own figure"}.get(loss.metric, "peak memory")
-            ratio = _interval(loss.against.ratio)
+            ratio = interval(loss.against.ratio)
             table.add_row(*map(escape, (loss.cell, figure, ratio, loss.against.other)))
         _print(console, f"Rows in which {name} is shown to lose to a rival: {len(losses)}", table)
 
@@ -410,8 +335,8 @@ def _headlines(summary: Summary, console: Console) -> None:
         over, each = line.over_rival, line.over_best_of_each
         _say(
             console,
-            f"{line.ours}, {figure}: {_interval(over.mean)} of {line.rival}, the best rival overall"
+            f"{line.ours}, {figure}: {interval(over.mean)} of {line.rival}, the best rival overall"
             f" ({word(over.verdict, line.metric)}; rows: {over.mean.rows});"
-            f" {_interval(each.mean)} of the best rival of each row"
+            f" {interval(each.mean)} of the best rival of each row"
             f" ({word(each.verdict, line.metric)}; rows: {each.mean.rows}).",
         )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The tables as Markdown, for pages such as docs/evaluation.md: league, rows, failures, losses.
+
+Only formats what `summary` has computed, with the marks of `wording`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .model import MEMORY
+from .summary import word
+from .tables import FIGURE, MAIN, OTHER, Summary, own_key
+from .wording import SHORT, against, interval, judged, ratio_or_value, value
+
+
+def page(summary: Summary) -> str:
+    """All of it."""
+    parts = (_head, _league, _ratios, _ours, _losses, _failures, _missing)
+    return "\n".join(line for part in parts for line in part(summary))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    rule = "|---|" + "---:|" * (len(head) - 1)
+    lines = (f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
+    return [f"| {' | '.join(head)} |", rule, *lines, ""]
+
+
+def _head(summary: Summary) -> list[str]:
+    lines = []
+    for one in summary.headlines:
+        what = "peak memory" if one.metric == MEMORY else "time"
+        over, each = one.over_rival, one.over_best_of_each
+        lines.append(
+            f"- **{one.ours}, {what}**: {interval(over.mean)} of {one.rival}, the best rival overall "
+            f"({word(over.verdict, one.metric)}); {interval(each.mean)} of the best rival of each row "
+            f"({word(each.verdict, one.metric)})."
+        )
+    floor = summary.noise[FIGURE]
+    lines.append(
+        f"- Noise floor: two runs of the same allocator differ by {floor.typical:.1%} in time (median"
+        f" over {len(floor.cells)} rows). ≈ means that no difference is shown."
+    )
+    if summary.frontier:
+        lines.append(f"- Nobody is better in both means than: {', '.join(summary.frontier)}.")
+    if not summary.result.finished:
+        lines.append("- The run did not reach its end: some rows have few samples.")
+    return [*lines, ""]
+
+
+def _league(summary: Summary) -> list[str]:
+    head = ["allocator", "version", "time", "peak memory", "rows", "time +/−/≈", "memory +/−/≈"]
+    rows = []
+    for standing in summary.league:
+        tallies = (standing.tally[metric] for metric in MAIN)
+        rows.append(
+            [
+                standing.allocator.name,
+                standing.allocator.version,
+                *(judged(summary, standing, standing.common.get(metric)) for metric in MAIN),
+                str(len(summary.common_rows)) if standing.common else "—",
+                *(f"{t.better}/{t.worse}/{t.same + t.too_few}" for t in tallies),
+            ]
+        )
+    about = (
+        f"Geometric means of ratios to {summary.baseline} over the {len(summary.common_rows)} rows in"
+        " which all succeeded (a sweep counts as one), with 95 % intervals; +/−/≈ count rows that are"
+        " better, worse, not shown to differ."
+    )
+    return [about, "", *_table(head, rows)]
+
+
+def _ratios(summary: Summary) -> list[str]:
+    names = [s.allocator.name for s in summary.league if s.allocator.name != summary.baseline]
+    rows = []
+    for row in summary.rows:
+        if not row.cell.missing:
+            base = value(row, row.entries[summary.baseline])
+            ratios = (ratio_or_value(row, row.entries[name]).strip() for name in names)
+            rows.append([row.cell.name, base, *ratios])
+    others = [f"{r.cell.name} ({r.cell.figure})" for r in summary.rows if own_key(r.cell) == OTHER]
+    about = (
+        f"Own figure of each row (a time unless said below) over {summary.baseline}'s. * best, + not"
+        " shown to be worse than the best."
+    )
+    not_times = f" Not times: {', '.join(others)}." if others else ""
+    return [about + not_times, "", *_table(["row", summary.baseline, *names], rows)]
+
+
+def _ours(summary: Summary) -> list[str]:
+    """Each of ours over the best rival of each row."""
+    lines = []
+    for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        rows = []
+        for row in summary.rows:
+            if row.cell.missing:
+                continue
+            entry = row.entries[name]
+            cells = [text for m in (own_key(row.cell), MEMORY) for text in against(row, name, m)]
+            rows.append(
+                [row.cell.name, *(cells if entry.ok else [SHORT[entry.status], "", "", ""])]
+            )
+        head = ["row", "time or own figure", "best rival", "peak memory", "best rival"]
+        lines += [f"{name} over the best rival of each row (below 1 is better):", ""]
+        lines += _table(head, rows)
+    return lines
+
+
+def _losses(summary: Summary) -> list[str]:
+    lines = []
+    for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        losses = [loss for loss in summary.losses if loss.ours == name]
+        told = (
+            f"{loss.cell} {'memory ' if loss.metric == MEMORY else ''}{loss.against.ratio.median:.2f}"
+            f" ({loss.against.other})"
+            for loss in losses
+        )
+        lines.append(f"Rows in which {name} is shown to lose: {'; '.join(told) or 'none'}.")
+        lines.append("")
+    return lines
+
+
+def _failures(summary: Summary) -> list[str]:
+    failed = [
+        [cell, standing.allocator.name, reason]
+        for standing in summary.league
+        for cell, reason in standing.failed
+    ]
+    if not failed:
+        return ["Failed cells: none.", ""]
+    return ["Failed cells:", "", *_table(["row", "allocator", "reason"], sorted(failed))]
+
+
+def _missing(summary: Summary) -> list[str]:
+    lines = [f"- {one.name}: {one.missing}" for one in summary.missing]
+    lines += [f"- row {r.cell.name}: {r.cell.missing}" for r in summary.rows if r.cell.missing]
+    return ["Not to be had:", "", *lines, ""] if lines else []

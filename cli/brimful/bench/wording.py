@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""How a figure is written in a table of text: with its unit, its interval, its marks.
+
+Every mark is a character, because output is piped, copied into mails, and read by people who do not
+see colours.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .model import Status
+from .statistics import Mean, Ratio, Verdict
+from .tables import Entry, Judged, Row, Standing, Summary, own_key, seconds_per_unit
+
+SHORT = {
+    Status.FAILED: "failed",
+    Status.CRASHED: "crashed",
+    Status.TIMED_OUT: "timeout",
+    Status.NOT_LOADED: "foreign",
+    Status.MISSING: "—",
+}
+NO_DIFFERENCE = "≈"
+BEST = "*"
+LEVEL = "+"
+UNDECIDED = {Verdict.SAME: NO_DIFFERENCE, Verdict.TOO_FEW: "?"}
+SIGN = {Verdict.BETTER: "+", Verdict.WORSE: "−"} | UNDECIDED
+
+
+def ratio_or_value(row: Row, entry: Entry) -> str:
+    """The ratio to the baseline, the time where there is none, or how it failed; with marks."""
+    if not entry.ok:
+        return SHORT[entry.status]
+    key = own_key(row.cell)
+    over = entry.to_baseline.get(key)
+    if over is None:
+        return value(row, entry)
+    same = UNDECIDED.get(over.verdict, " ")
+    return f"{number(over.ratio.median)}{_mark(row, entry)}{same}"
+
+
+def _mark(row: Row, entry: Entry) -> str:
+    key = own_key(row.cell)
+    if entry.allocator == row.best.get(key):
+        return BEST
+    return LEVEL if entry.allocator in row.level.get(key, ()) else " "
+
+
+def value(row: Row, entry: Entry) -> str:
+    """A median figure with its unit, or how it failed. The baseline may be the best, too."""
+    if not entry.ok:
+        return SHORT[entry.status]
+    key = own_key(row.cell)
+    if key not in entry.estimates:
+        return "no figure"
+    mark = BEST if row.best.get(key) == entry.allocator else ""
+    median = entry.estimates[key].median
+    scale = seconds_per_unit(row.cell.figure)
+    if scale is None:
+        unit = " MiB" if row.cell.figure.endswith("_mib") else ""
+        return f"{median:.3g}{unit}{mark}"
+    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if median * scale >= size:
+            return f"{median * scale / size:.3g} {unit}{mark}"
+    return f"{median * scale * 1e9:.3g} ns{mark}"
+
+
+def number(ratio: float) -> str:
+    """A ratio with as many digits as mean something."""
+    return f"{ratio:.3f}" if ratio < 10 else f"{ratio:.3g}"
+
+
+def interval(ratio: Ratio | Mean) -> str:
+    """The centre and, if it has one, the interval."""
+    centre = ratio.median if isinstance(ratio, Ratio) else ratio.mean
+    if math.isinf(ratio.high):
+        return number(centre)
+    digits = 3 if "1.00" in (f"{ratio.low:.2f}", f"{ratio.high:.2f}") else 2
+    return f"{number(centre)} ({ratio.low:.{digits}f}–{ratio.high:.{digits}f})"
+
+
+def against(row: Row, name: str, metric: str) -> tuple[str, str]:
+    """One of ours over the best rival of the row: the ratio with its verdict's sign, and who that is."""
+    over = row.ours.get(name, {}).get(metric)
+    if over is None:
+        return "no rival", ""
+    return f"{SIGN[over.verdict]} {interval(over.ratio)}", over.other
+
+
+def judged(summary: Summary, standing: Standing, of: Judged | None, short: bool = False) -> str:
+    """A mean with its interval, or without if it has to be short."""
+    if of is None:
+        return "—"
+    if standing.allocator.name == summary.baseline:
+        return "1"
+    same = UNDECIDED.get(of.verdict, "")
+    text = number(of.mean.mean) if short else interval(of.mean)
+    return f"{text}{same}"
