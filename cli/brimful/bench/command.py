@@ -284,7 +284,8 @@ def _works(
         if workloads and preset.name != "full":
             # A row that is asked for by name runs whether or not this preset has it.
             have = {work.cell.workload for work in works}
-            more = [entry for entry in catalog.entries() if entry["name"] not in have]
+            asked = {name.strip() for name in workloads.split(",")} - have
+            more = [entry for entry in catalog.entries() if entry["name"] in asked]
             works += [work for entry in more for work in catalog.expand(entry, preset)]
     return catalog.select(works, workloads) if workloads else works
 
