@@ -30,7 +30,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "cli"))
 
-from brimful import locate  # noqa: E402  (the package lives beside this folder, not on the path)
+# The package lives beside this folder, not on the path.
+from brimful import locate  # noqa: E402
+from brimful.bench import machine  # noqa: E402
 
 LIBRARY = ROOT / "build" / "release" / "libbrimful.so"
 WORK = ROOT / "build" / "run"
@@ -88,7 +90,11 @@ class Allocator:
         if not self.available():
             return {"library": str(self.library), "missing": True}
         real = self.library.resolve()
-        version = said(["dpkg-query", "-W", "-f=${Version}", self.package]) if self.package else ""
+        version = (
+            machine.said(["dpkg-query", "-W", "-f=${Version}", self.package])
+            if self.package
+            else ""
+        )
         return {
             "library": path_for_record(real),
             "version": version,
@@ -133,25 +139,6 @@ def choose(available: list[Allocator], names: str) -> list[Allocator]:
 # --- the machine --------------------------------------------------------------------------------
 
 
-def said(command: Sequence[str | Path]) -> str:
-    """What `command` prints, or "" if it cannot run or fails."""
-    try:
-        out = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, cwd=ROOT, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return out.stdout.strip()
-
-
-def contents(path: str) -> str:
-    """First line of a small file, or ""."""
-    try:
-        return Path(path).read_text().split("\n", 1)[0].strip()
-    except OSError:
-        return ""
-
-
 def path_for_record(path: Path) -> str:
     """A path that means the same on another machine: relative to the checkout if it is inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
@@ -159,28 +146,8 @@ def path_for_record(path: Path) -> str:
 
 def environment() -> dict[str, Any]:
     """The facts about this machine and checkout that a figure depends on."""
-    cpu = ""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith(("model name", "CPU part")):
-            cpu = line.split(":", 1)[1].strip()
-            break
-    memory = contents("/proc/meminfo").split()
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "cpu": cpu,
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_mib": int(memory[1]) // 1024 if len(memory) > 1 else 0,
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "libc": " ".join(platform.libc_ver()),
-        "thp": contents("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "overcommit": contents("/proc/sys/vm/overcommit_memory"),
-        "governor": contents("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "unknown",
-        "load_average_before": os.getloadavg()[0],
-        "compiler": said(["g++", "--version"]).split("\n", 1)[0],
-        "commit": said(["git", "rev-parse", "HEAD"]) or "unknown",
-        "uncommitted_changes": bool(said(["git", "status", "--porcelain", "-uno"])),
-    }
+    facts = machine.environment()
+    return facts | {"cpus": facts["cpus_allowed"]}
 
 
 # --- programs -----------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from typing import Any
 
 import benchlib
 from benchlib import ROOT, WORK, Allocator, BenchError
+from brimful.bench import machine  # found by benchlib
 
 try:
     from rich import box
@@ -183,7 +184,7 @@ def heaviest_source() -> Path:
         candidates += [path for path in found if "gtest" not in path.read_text()][:3]
 
     def size(path: Path) -> int:
-        return len(benchlib.said(["g++", *compile_flags(), "-E", path]))
+        return len(machine.said(["g++", *compile_flags(), "-E", str(path)]))
 
     return max(candidates, key=size)
 

@@ -16,6 +16,7 @@ import os
 import random
 import re
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +31,11 @@ from . import interpreter
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from . import catalog
+    from . import catalog, engine
     from .model import Allocator, Result
 
 PYTHON = "/usr/bin/python3"
+SAVE_EVERY_S = 60.0
 FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 app = typer.Typer(
@@ -357,8 +359,9 @@ def _measure(
     )
     interrupted = False
     with progress.Display(console, preset.budget_s) as display:
+        listener = _saving(display, result, folder / "results.json")
         try:
-            engine.Engine(result, works, preset, baseline, seed, display, pin or None).run()
+            engine.Engine(result, works, preset, baseline, seed, listener, pin or None).run()
         except KeyboardInterrupt:
             interrupted = True
     _present(console, result, folder)
@@ -367,6 +370,22 @@ def _measure(
         return 130
     bad = any(sample.status not in (Status.OK, Status.MISSING) for sample in result.samples)
     return 1 if bad else 0
+
+
+def _saving(display: engine.Listener, result: Result, path: Path) -> engine.Listener:
+    """`display`, and the file is brought up to date now and then: a kill loses a minute at most."""
+    from . import model
+
+    saved_s = time.monotonic()
+
+    def listen(step: engine.Progress) -> None:
+        nonlocal saved_s
+        display(step)
+        if time.monotonic() - saved_s > SAVE_EVERY_S:
+            model.save(result, path)
+            saved_s = time.monotonic()
+
+    return listen
 
 
 def _present(console: Console, result: Result, folder: Path) -> None:
