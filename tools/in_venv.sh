@@ -6,7 +6,7 @@
 set -euo pipefail
 
 python="$(dirname "${BASH_SOURCE[0]}")/../build/venv/bin/python"
-if ! "$python" -c 'import altair, hdrh, numpy, psutil, scipy, vl_convert' 2> /dev/null; then
+if ! "$python" -c 'import altair, hdrh, numpy, scipy, vl_convert' 2> /dev/null; then
   echo "build/venv lacks the packages of tools/requirements-bench.txt: not tested (tools/install-deps.sh bench installs them)"
   exit 77
 fi

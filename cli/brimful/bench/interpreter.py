@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The interpreter of the bench: Debian's python3 with the packages of tools/requirements-bench.txt.
 
-Debian 12 lacks altair, vl-convert and hdrhistogram, so they live in build/venv. `./brimful` itself
+Debian 12 lacks altair and vl-convert, so they live in build/venv. `./brimful` itself
 starts under Debian's bare interpreter; a command that needs them calls ensure(), which goes on in
 this process if they are there, else starts the same command line again in build/venv, which is
 made on first use.
@@ -18,7 +18,7 @@ import typer
 
 from .. import locate
 
-NEEDED = ("altair", "vl_convert", "numpy", "scipy", "psutil", "hdrh")
+NEEDED = ("altair", "vl_convert", "numpy", "scipy")
 
 
 def ensure() -> None:
