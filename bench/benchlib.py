@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "cli"))
 
 # The package lives beside this folder, not on the path.
 from brimful import locate  # noqa: E402
-from brimful.bench import machine  # noqa: E402
+from brimful.bench import building, machine  # noqa: E402
 
 LIBRARY = ROOT / "build" / "release" / "libbrimful.so"
 WORK = ROOT / "build" / "run"
@@ -157,20 +157,11 @@ def environment() -> dict[str, Any]:
 def compiled(source: str, *flags: str) -> Path:
     """Compile bench/`source` into build/run/ unless the binary there is newer; returns its path."""
     path = ROOT / "bench" / source
-    binary = WORK / path.stem
-    read = [path, *path.parent.glob("*.h")]
-    if binary.exists() and binary.stat().st_mtime > max(file.stat().st_mtime for file in read):
-        return binary
-    WORK.mkdir(parents=True, exist_ok=True)
     driver = ["g++", "-std=c++20"] if path.suffix == ".cpp" else ["gcc"]
-    command = [*driver, "-O2", "-Wall", "-Wextra", *flags, "-o", str(binary), str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    except FileNotFoundError:
-        raise BenchError(f"{driver[0]} is not installed") from None
-    if done.returncode != 0:
-        raise BenchError(f"cannot compile {source}:\n{done.stderr}")
-    return binary
+        return building.built(WORK / path.stem, path, [*driver, "-O2", "-Wall", "-Wextra", *flags])
+    except building.BuildError as error:
+        raise BenchError(str(error)) from None
 
 
 def measuring_program() -> Path:

@@ -13,6 +13,7 @@ From the inside out (each module imports only those above it):
     model         what a result file says: allocators, cells, samples, and nothing that computes
     statistics    medians, paired ratios, intervals, verdicts, the noise floor
     machine       the facts about this machine that a figure depends on
+    building      compiling what the bench runs
     allocators    what can be compared here: glibc, brimful, and what `make rivals` has built
     catalog       the workloads: ours (bench/workloads/*.toml), real programs, the user's command
     programs      the real programs among them

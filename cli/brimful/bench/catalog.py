@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import locate
+from . import building
 from .model import Cell
 
 # No builtins: the compiler knows what malloc does and would drop a pair whose object is not used.
@@ -149,7 +149,6 @@ def user_command(command: Sequence[str], timeout_s: float) -> Work:
 
 def compile_programs(cells: Iterable[Cell]) -> None:
     """Compile what these cells run, where a source is newer than its binary. Raises CatalogError."""
-    binary_folder().mkdir(parents=True, exist_ok=True)
     names = {Path(cell.command[0]).name for cell in cells if _is_ours(cell)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(_compile, sorted(names)))
@@ -202,18 +201,9 @@ def _work(
 
 def _compile(name: str) -> None:
     source = workload_folder() / f"{name.replace('-', '_')}.cpp"
-    binary = binary_folder() / name
-    if not source.exists():
-        raise CatalogError(f"no source {source} for the workload program {name}")
-    inputs = [source, *workload_folder().glob("*.h")]
-    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
-        return
-    links = re.findall(r"^// link: (.+)$", source.read_text(), re.MULTILINE)
-    command = ["g++", *FLAGS, "-o", f"{binary}.new", str(source), *" ".join(links).split()]
+    text = source.read_text() if source.exists() else ""
+    links = " ".join(re.findall(r"^// link: (.+)$", text, re.MULTILINE)).split()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    except FileNotFoundError:
-        raise CatalogError("g++ is not installed: run tools/install-deps.sh bench") from None
-    if done.returncode != 0:
-        raise CatalogError(f"cannot compile {source}:\n{done.stderr}")
-    os.replace(f"{binary}.new", binary)
+        building.built(binary_folder() / name, source, ["g++", *FLAGS], links)
+    except building.BuildError as error:
+        raise CatalogError(str(error)) from None

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import locate
-from . import proof
+from . import building, proof
 from .model import Allocator, Cell, Status
 
 # Variables by which allocators, the loader and Python choose how memory is had.
@@ -113,21 +113,11 @@ def launcher() -> str:
     """Path of the static launcher, compiled if needed. Raises LauncherError."""
     root = Path(locate.project_root())
     source = root / "bench" / "micro" / "measure.c"
-    binary = root / "build" / "bench" / "measure"
-    inputs = [source, *source.parent.glob("*.h")]
-    if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
-        return str(binary)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    fresh = f"{binary}.{os.getpid()}"
-    command = ["gcc", "-O2", "-Wall", "-Wextra", "-static", "-o", fresh, str(source)]
+    compiler = ["gcc", "-O2", "-Wall", "-Wextra", "-static"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    except FileNotFoundError:
-        raise LauncherError("gcc is not installed: run tools/install-deps.sh bench") from None
-    if done.returncode != 0:
-        raise LauncherError(f"cannot compile {source}:\n{done.stderr}")
-    os.replace(fresh, binary)
-    return str(binary)
+        return str(building.built(root / "build" / "bench" / "measure", source, compiler))
+    except building.BuildError as error:
+        raise LauncherError(str(error)) from None
 
 
 def clean_environment() -> dict[str, str]:
