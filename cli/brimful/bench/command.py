@@ -269,7 +269,8 @@ def _chosen(
     if names in ("", "all"):
         every = columns.of_preset(available, names or preset.allocators)
         names = ",".join(allocator.name for allocator in every)
-    return columns.choose(available, ",".join([baseline, names, *further]))
+    chosen = columns.choose(available, names)
+    return columns.choose(available, ",".join([baseline, *(a.name for a in chosen), *further]))
 
 
 def _works(
