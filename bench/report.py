@@ -4,7 +4,7 @@
 
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
-are named: league and real are results of `brimful bench`; demo, pairs and metrics those of the
+are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
 scripts beside this one. `--check` only says whether the page is up to date.
 """
 
@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,16 @@ import pairs
 PAGE = benchlib.ROOT / "docs" / "evaluation.md"
 BEGIN = "<!-- figures: written by bench/report.py -->"
 END = "<!-- end of figures -->"
-# Results of `brimful bench`, which makes its tables itself: kind → heading.
+IMAGES = benchlib.ROOT / "docs" / "img"
+# Results of `brimful bench`, which makes its tables and charts itself: kind → heading.
 BENCH = {
     "league": "The league: workloads under every allocator",
+    "memory": "Memory over time: what stays when work ends",
     "real": "The league: real programs under every allocator",
+}
+CHARTS = {
+    "league": "Geometric means of time and of peak memory with intervals",
+    "frontier": "Time against memory of all allocators",
 }
 KINDS = (*BENCH, "demo", "pairs", "metrics")
 
@@ -154,11 +162,23 @@ def metric_figures(data: dict[str, Any]) -> list[str]:
 
 
 def bench_tables(kind: str, path: Path) -> list[str]:
-    """What `brimful bench report` says of a result. Raises BenchError."""
+    """What `brimful bench report` says and draws of a result. Raises BenchError."""
     command = [str(benchlib.ROOT / "brimful"), "bench", "report", str(path), "--markdown"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
+    pictures = []
+    with tempfile.TemporaryDirectory() as folder:
+        command += ["--charts", folder, *(word for key in CHARTS for word in ("--chart", key))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if done.returncode != 0:
+            raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
+        for key, meaning in CHARTS.items():
+            light, dark = f"{kind}-{key}-light.svg", f"{kind}-{key}-dark.svg"
+            if not (Path(folder) / f"{key}-light.svg").exists():
+                continue
+            for name in (light, dark):
+                shutil.copy(Path(folder) / name.removeprefix(f"{kind}-"), IMAGES / name)
+            dark_source = f'<source media="(prefers-color-scheme: dark)" srcset="img/{dark}">'
+            image = f'<img alt="{meaning}" src="img/{light}">'
+            pictures += [f"<picture>{dark_source}{image}</picture>", ""]
     data = json.loads(path.read_text())
     facts = data["environment"]
     changed = ", with uncommitted changes" if facts.get("uncommitted_changes") else ""
@@ -167,7 +187,7 @@ def bench_tables(kind: str, path: Path) -> list[str]:
         f"`{facts['commit'][:12]}`{changed}, `{' '.join(data['options']['command_line'])}`. "
         f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}."
     )
-    return [f"### {BENCH[kind]}", "", *done.stdout.splitlines(), "", source, ""]
+    return [f"### {BENCH[kind]}", "", *pictures, *done.stdout.splitlines(), "", source, ""]
 
 
 MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fake_results
 
+from brimful import locate
 from brimful.bench import model
 
 
@@ -30,6 +31,14 @@ class AResultFile(unittest.TestCase):
         data = json.loads(self.path.read_text())
         self.assertEqual(data["schema"], model.SCHEMA)
         self.assertIn(data["samples"][0]["status"], set(model.Status))
+
+    def test_it_names_no_folder_of_the_checkout(self) -> None:
+        result = fake_results.full()
+        here = f"{locate.project_root()}/build/libx.so"
+        result.allocators.append(model.Allocator("x", library=here))
+        model.save(result, self.path)
+        self.assertNotIn(locate.project_root(), self.path.read_text())
+        self.assertEqual(model.load(self.path).allocator("x").library, "build/libx.so")
 
     def test_a_file_that_cannot_be_used_is_refused_with_the_reason(self) -> None:
         model.save(fake_results.full(), self.path)

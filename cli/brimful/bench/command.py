@@ -168,6 +168,9 @@ def _report(
     charts: Path = typer.Option(
         None, metavar="DIR", help="Also write every chart there, as SVG and PNG."
     ),
+    chart: list[str] = typer.Option(
+        [], metavar="KEY", help="Of the charts only this. May be repeated.", show_default=False
+    ),
     baseline: str = typer.Option(
         "", metavar="NAME", help="Instead of the run's own.", show_default=False
     ),
@@ -187,12 +190,12 @@ def _report(
     try:
         if markdown:
             typer.echo(pages.page(summary.summarize(result)))
-            return
-        _present(_console(), result, file.parent)
+        else:
+            _present(_console(), result, file.parent)
     except summary.SummaryError as error:
         raise click.UsageError(str(error)) from None
     if charts is not None:
-        report.export_charts(result, charts)
+        report.export_charts(result, charts, keys=chart)
 
 
 def _script(name: str, arguments: list[str]) -> None:

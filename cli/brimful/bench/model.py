@@ -17,6 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from .. import locate
+
 SCHEMA = "brimful-bench/1"
 
 
@@ -174,10 +176,15 @@ class Result:
 
 
 def save(result: Result, path: Path) -> None:
-    """Write the file in one step: whoever reads meanwhile sees the old one or the new one."""
+    """Write the file in one step: whoever reads meanwhile sees the old one or the new one.
+
+    Paths inside the checkout are written relative to it: they mean the same on another machine, and
+    say nothing about this one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(_text(dataclasses.asdict(result)))
+    text = _text(dataclasses.asdict(result))
+    fresh.write_text(text.replace(f"{locate.project_root()}/", ""))
     os.replace(fresh, path)
 
 

@@ -66,8 +66,10 @@ def picture(figure: Figure) -> str:
     return render.svg(figure.chart.configure(**look.config()))
 
 
-def export_charts(result: Result, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Every chart as a file of its own, light and dark. Returns the files.
+def export_charts(
+    result: Result, folder: Path, formats: Sequence[str] = FORMATS, keys: Sequence[str] = ()
+) -> list[Path]:
+    """Every chart (of `keys`, if given) as a file of its own, light and dark. Returns the files.
 
     Raises ValueError for a format other than FORMATS, and SummaryError.
     """
@@ -78,7 +80,7 @@ def export_charts(result: Result, folder: Path, formats: Sequence[str] = FORMATS
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures(summarize(result, baseline)):
-        if figure.chart is None:
+        if figure.chart is None or (keys and figure.key not in keys):
             continue
         light = picture(figure)
         for theme, drawn in (("light", light), ("dark", render.dark(light))):
