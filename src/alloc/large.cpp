@@ -78,11 +78,13 @@ void free_block(Run* run, std::uint64_t now_ms) {
   run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
 }
 
-// The block that starts at `start`, or nullptr. What a caller found without the lock may be another's by now.
+// The block that starts at `start`, or nullptr. What a caller found without the lock may be another's by now. The table
+// answers for addresses outside of the windows, too, with the header of some other block.
 Run* block_at(std::uint64_t start) {
   Header* header = pages::heap.table.look_up(start);
-  Run* run = header->kind == Kind::kLarge ? static_cast<Run*>(header) : pages::heap.huge.find(start);
-  return run != nullptr && run->start == start ? run : nullptr;
+  if (header->kind == Kind::kLarge && header->start == start) return static_cast<Run*>(header);
+  Run* huge = pages::heap.huge.find(start);
+  return huge != nullptr && huge->start == start ? huge : nullptr;
 }
 
 void free_deferred_unknown(std::uint64_t now_ms) {

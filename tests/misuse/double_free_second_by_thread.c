@@ -9,6 +9,7 @@ static void* free_again(void* object) {
 }
 
 int main(int argc, char** argv) {
+  warm_up();
   char* object = allocate(argument(argc, argv, 1, 64));
   free(object);
   run_in_thread(free_again, hide(object));

@@ -74,4 +74,13 @@ static inline void run_in_thread(void* (*function)(void*), void* passed) {
   pthread_join(thread, NULL);
 }
 
+static inline void* do_nothing(void* passed) {
+  free(allocate(64));
+  return passed;
+}
+
+// What a program's first thread and first small object make the heap build (and libc allocate) must not take the place
+// of a block that a test has just freed: the address would then be that of a live object, and its free a right one.
+static inline void warm_up(void) { run_in_thread(do_nothing, NULL); }
+
 #endif  // BRIMFUL_TESTS_MISUSE_MISUSE_H_
