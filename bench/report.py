@@ -36,6 +36,7 @@ BENCH = {
 CHARTS = {
     "league": "Geometric means of time and of peak memory with intervals",
     "frontier": "Time against memory of all allocators",
+    "memory-burst-and-idle": "Resident memory over time: a burst, then idleness",
 }
 KINDS = (*BENCH, "demo", "pairs", "metrics")
 

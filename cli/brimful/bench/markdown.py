@@ -37,10 +37,11 @@ def _head(summary: Summary) -> list[str]:
             f"({word(each.verdict, one.metric)})."
         )
     floor = summary.noise[FIGURE]
-    lines.append(
-        f"- Noise floor: two runs of the same allocator differ by {floor.typical:.1%} in time (median"
-        f" over {len(floor.cells)} rows). ≈ means that no difference is shown."
-    )
+    if floor.cells:
+        lines.append(
+            f"- Noise floor: two runs of the same allocator differ by {floor.typical:.1%} in time"
+            f" (median over {len(floor.cells)} rows). ≈ means that no difference is shown."
+        )
     if summary.frontier:
         lines.append(f"- Nobody is better in both means than: {', '.join(summary.frontier)}.")
     if not summary.result.finished:
