@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "cli"))
 
 # The package lives beside this folder, not on the path.
 from brimful import locate  # noqa: E402
-from brimful.bench import building, machine  # noqa: E402
+from brimful.bench import building, launch, machine  # noqa: E402
 
 LIBRARY = ROOT / "build" / "release" / "libbrimful.so"
 WORK = ROOT / "build" / "run"
@@ -166,7 +166,10 @@ def compiled(source: str, *flags: str) -> Path:
 
 def measuring_program() -> Path:
     """The static launcher that measures a command (bench/micro/measure.c)."""
-    return compiled("micro/measure.c", "-static")
+    try:
+        return Path(launch.launcher())
+    except launch.LauncherError as error:
+        raise BenchError(str(error)) from None
 
 
 def measure_command(

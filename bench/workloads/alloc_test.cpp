@@ -89,7 +89,6 @@ int main(int argc, char** argv) {
   const unsigned bits = static_cast<unsigned>(std::bit_width(bound)) - 1;
   const Pareto law(slots);
   const std::uint64_t steps = common.scaled(5e6) / common.threads;
-  std::atomic<std::uint64_t> peak{0};
   const auto body = [&](unsigned index) {
     Random random(common.seed * 4099 + index);
     auto* table = static_cast<Slot*>(std::calloc(slots, sizeof(Slot)));
@@ -109,12 +108,9 @@ int main(int argc, char** argv) {
     }
     for (std::uint64_t i = 0; i < slots; i++) empty(table[i], live);
     std::free(table);
-    peak.fetch_add(live.most, std::memory_order_relaxed);  // relaxed: read after the threads have ended
+    return live.most;
   };
-  report.start();
-  run_threads(common.threads, body);
-  report.stop();
+  run_timed(report, common.threads, body);
   report.operations = steps * common.threads;
-  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
   return report.print();
 }

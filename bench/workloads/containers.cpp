@@ -165,7 +165,6 @@ int main(int argc, char** argv) {
 
   Report report("containers", common.threads);
   const std::uint64_t steps = (common.scaled(4e5) + common.threads - 1) / common.threads;
-  std::atomic<std::uint64_t> peak{0};
   const auto body = [&](unsigned index) {
     {
       Work work(words, common.seed * 4099 + index);
@@ -173,12 +172,9 @@ int main(int argc, char** argv) {
       work.verify();
     }
     if (live.now != 0) fail("containers: memory was leaked");
-    peak.fetch_add(live.most, std::memory_order_relaxed);  // relaxed: read after the threads have ended
+    return live.most;
   };
-  report.start();
-  run_threads(common.threads, body);
-  report.stop();
+  run_timed(report, common.threads, body);
   report.operations = steps * common.threads;
-  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
   return report.print();
 }

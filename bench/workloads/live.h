@@ -25,6 +25,20 @@ struct Live {
   void subtract(std::uint64_t bytes) { now -= bytes; }
 };
 
+// The timed part of a workload whose threads count their own memory: runs body(index) in `threads` threads. It returns
+// the most bytes that its thread held; the report gets their sum.
+template <class Body>
+void run_timed(Report& report, unsigned threads, const Body& body) {
+  std::atomic<std::uint64_t> peak{0};
+  const auto counted = [&](unsigned index) {
+    peak.fetch_add(body(index), std::memory_order_relaxed);  // relaxed: read after the threads have ended
+  };
+  report.start();
+  run_threads(threads, counted);
+  report.stop();
+  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
+}
+
 // The resident size of this process in bytes, from /proc/self/statm (proc(5)), without an allocation.
 inline std::uint64_t resident_bytes() {
   char text[128] = {};

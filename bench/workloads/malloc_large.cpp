@@ -58,7 +58,6 @@ int main(int argc, char** argv) {
 
   Report report("malloc-large", common.threads);
   const std::uint64_t steps = common.scaled(pages ? 100 : 200000) / common.threads;
-  std::atomic<std::uint64_t> peak{0};
   const auto body = [&](unsigned index) {
     Random random(common.seed * 4099 + index);
     Live live;
@@ -72,12 +71,9 @@ int main(int argc, char** argv) {
     }
     for (std::uint64_t i = 0; i < window; i++) empty(buffers[i], pages, live);
     std::free(buffers);
-    peak.fetch_add(live.most, std::memory_order_relaxed);  // relaxed: read after the threads have ended
+    return live.most;
   };
-  report.start();
-  run_threads(common.threads, body);
-  report.stop();
+  run_timed(report, common.threads, body);
   report.operations = (window + steps) * common.threads;
-  report.peak_live_bytes = peak.load(std::memory_order_relaxed);  // relaxed: the threads have ended
   return report.print();
 }

@@ -96,10 +96,7 @@ Block find_in_windows(std::uint64_t address) {
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
   Block block = find_in_windows(address);
-  if (!block.exists() && slots::thread_state.depth <= 1) {
-    Run* huge = find_huge(address);
-    if (huge != nullptr && huge->start == address) block.run = huge;
-  }
+  if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
   if (BRIMFUL_UNLIKELY(!block.exists())) bad_pointer(address, call);
   return block;
 }

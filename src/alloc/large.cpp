@@ -78,13 +78,17 @@ void free_block(Run* run, std::uint64_t now_ms) {
   run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
 }
 
+Run* huge_at(std::uint64_t start) {
+  Run* huge = pages::heap.huge.find(start);
+  return huge != nullptr && huge->start == start ? huge : nullptr;
+}
+
 // The block that starts at `start`, or nullptr. What a caller found without the lock may be another's by now. The table
 // answers for addresses outside of the windows, too, with the header of some other block.
 Run* block_at(std::uint64_t start) {
   Header* header = pages::heap.table.look_up(start);
   if (header->kind == Kind::kLarge && header->start == start) return static_cast<Run*>(header);
-  Run* huge = pages::heap.huge.find(start);
-  return huge != nullptr && huge->start == start ? huge : nullptr;
+  return huge_at(start);
 }
 
 void free_deferred_unknown(std::uint64_t now_ms) {
@@ -223,9 +227,9 @@ void* resize_large(std::uint64_t start, std::size_t bytes) {
   return moved != nullptr ? reinterpret_cast<void*>(moved->start) : nullptr;
 }
 
-Run* find_huge(std::uint64_t pointer) {
+Run* find_huge(std::uint64_t start) {
   const sync::MutexLock guard(pages::heap.lock);
-  return pages::heap.huge.find(pointer);
+  return huge_at(start);
 }
 
 }  // namespace brimful::alloc

@@ -37,7 +37,7 @@ void free_huge_nested(std::uint64_t start);
 // block's address, or nullptr when the contents have to be copied to a new block.
 void* resize_large(std::uint64_t start, std::size_t bytes);
 
-// The huge block that holds `pointer`, or nullptr.
-Run* find_huge(std::uint64_t pointer);
+// The huge block that starts at `start`, or nullptr.
+Run* find_huge(std::uint64_t start);
 
 }  // namespace brimful::alloc

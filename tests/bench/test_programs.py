@@ -18,6 +18,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cli"))
 
+from passing_on import ALLOCATOR  # noqa: E402
+
 from brimful.bench import programs, sample  # noqa: E402
 from brimful.bench.model import Allocator, Cell, Sample, Status  # noqa: E402
 
@@ -29,16 +31,6 @@ DIGESTS = {
 }
 # Rows that take a few seconds at most; the others differ from these in their arguments only.
 SHORT = ("redis-lists", "postgres-select", "rocksdb-read", "sqlite3", "lua")
-
-ALLOCATOR = """
-#include <stddef.h>
-void* __libc_malloc(size_t); void __libc_free(void*);
-void* __libc_calloc(size_t, size_t); void* __libc_realloc(void*, size_t);
-void* malloc(size_t n) { return __libc_malloc(n); }
-void free(void* p) { __libc_free(p); }
-void* calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
-void* realloc(void* p, size_t n) { return __libc_realloc(p, n); }
-"""
 
 # A driver with a server of 30 MiB that does as argv[1] says, and a client of 200 MiB.
 DRIVER = f"""

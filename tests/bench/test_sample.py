@@ -24,18 +24,10 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cli"))
 
+from passing_on import ALLOCATOR  # noqa: E402
+
 from brimful.bench import launch, machine, proof, sample  # noqa: E402
 from brimful.bench.model import METRIC, Allocator, Cell, Curve, Sample, Status  # noqa: E402
-
-ALLOCATOR = """
-#include <stddef.h>
-void* __libc_malloc(size_t); void __libc_free(void*);
-void* __libc_calloc(size_t, size_t); void* __libc_realloc(void*, size_t);
-void* malloc(size_t n) { return __libc_malloc(n); }
-void free(void* p) { __libc_free(p); }
-void* calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
-void* realloc(void* p, size_t n) { return __libc_realloc(p, n); }
-"""
 
 # argv[1]: its result with %s for the file that serves malloc; argv[2]: how to misbehave before.
 WORKLOAD = r"""
