@@ -50,6 +50,10 @@ class WrongUsage(unittest.TestCase):
             (["--workloads", "nonsense"], "no workload 'nonsense'"),
             (["--lib", "nonsense"], "NAME=PATH"),
             (["--lib", "glibc=/x.so"], "there is an allocator glibc already"),
+            (
+                ["--lib", "x=/x.so", "--baseline", "x", "--allocators", "x"],
+                "none of the allocators",
+            ),
             (["--nonsense"], "--nonsense"),
             (["nonsense"], "nonsense"),
             (["compare", "/no/a.json", "/no/b.json"], "/no/a.json"),

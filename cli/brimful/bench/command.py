@@ -135,6 +135,9 @@ def bench(
     if list_:
         _list(console, available, works)
         return
+    if all(allocator.missing for allocator in chosen):
+        reasons = "; ".join(f"{allocator.name}: {allocator.missing}" for allocator in chosen)
+        raise click.UsageError(f"none of the allocators can run here: {reasons}")
     seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     folder = out or _new_folder()
     raise typer.Exit(_measure(console, chosen, works, preset, baseline, seed, pin, folder))
