@@ -34,6 +34,12 @@ build/%/build.ninja: CMakePresets.json
 lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
 	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful brimful_static brimful_relocatable
 
+STUDIES := study-class study-global
+
+.PHONY: study
+study: $(STUDIES:%=build/%/build.ninja) ## the library with locks in place of contexts, for comparison: build/study-*
+	@for preset in $(STUDIES); do cmake --build build/$$preset -j $(JOBS) --target brimful; done
+
 .PHONY: run
 run: ## install what is missing, then compare real programs under the system's malloc and under brimful
 	@tools/install-deps.sh run
