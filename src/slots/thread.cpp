@@ -23,7 +23,7 @@ namespace {
 struct Mode {
   bool per_cpu;
   bool uses_mm_cid;
-  std::uint32_t cpu_contexts;  // ids below are CPUs', from here on threads'
+  std::uint32_t cpu_contexts;  // per CPU: ids below are CPUs', from here on threads'
 };
 constinit Mode mode = {};
 
@@ -36,7 +36,8 @@ constinit std::atomic<Context*> every_context{nullptr};
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
 
-constexpr std::uint32_t kUnknownCpus = 2048;  // where /sys can't be read
+// More CPUs than this and there would be too few numbers left for threads.
+constexpr std::uint32_t kMostCpus = kMaxContexts / 2;
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
@@ -95,8 +96,8 @@ Context* take_thread_context() {
 
 void choose_mode(Line& description) {
   const char* reason = "";
-  const std::uint32_t cpus = os::possible_cpus();
-  mode.cpu_contexts = cpus == 0 ? kUnknownCpus : cpus < kMaxContexts ? cpus : kMaxContexts;
+  const std::uint32_t possible = os::possible_cpus();
+  const std::uint32_t cpus = os::cpu_ids(possible, os::cpu_mask_bits(), kMostCpus);
   const os::RseqArea area = os::rseq_area();
   mode.uses_mm_cid = area.mm_cid != nullptr;
   if (config::front_end() == config::FrontEnd::kThread) {
@@ -105,23 +106,24 @@ void choose_mode(Line& description) {
     reason = "this build has no restartable sequences";
   } else if (area.cpu_id == nullptr) {
     reason = "the kernel offers this process no restartable sequences (rseq)";
-  } else if (mode.cpu_contexts > kMaxContexts / 2) {
-    reason = "too many CPUs";
+  } else if (cpus == 0 || cpus > kMostCpus) {
+    reason = cpus == 0 ? "the number of CPUs is unknown" : "too many CPUs";
   } else {
     mode.per_cpu = true;
+    mode.cpu_contexts = cpus;
+    cover_contexts(cpus);
     os::register_rseq_barrier();
   }
   description << "front end ";
   if (mode.per_cpu) {
     const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
     description << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
-                << (own ? "our own rseq area" : "the C library's rseq area") << "), " << mode.cpu_contexts
-                << " contexts at most";
+                << (own ? "our own rseq area" : "the C library's rseq area") << "), "
+                << (possible != 0 && possible < cpus ? possible : cpus) << " contexts at most";
   } else {
     description << "thread (" << reason << ")";
   }
   next_thread_id = mode.cpu_contexts;
-  cover_contexts(mode.cpu_contexts);
   has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
 }
 

@@ -22,7 +22,7 @@
 namespace brimful::stress {
 namespace {
 
-constexpr unsigned kMaxThreads = 64;
+constexpr unsigned kMaxThreads = 256;
 constexpr double kHangSeconds = 60;
 constexpr uint64_t kGuestOperations = 3000;
 constexpr size_t kKeptByGuest = 48;

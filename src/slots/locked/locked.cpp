@@ -27,8 +27,8 @@
 namespace brimful::slots {
 namespace {
 
-// Calls until somebody looks whether time has passed: as often as the contexts do.
-constexpr std::int32_t kCallsPerLook = kHeartbeat * kGroupObjects;
+// Calls of a class until somebody looks at the clock: few, because a program may make no more than a trickle of them.
+constexpr std::int32_t kCallsPerLook = 16;
 constexpr std::uint64_t kSweepMs = 250;
 constexpr int kSlabsPerSweep = 256;
 // A slab is looked at for free pages when it has waited for two sweeps, then at every eighth.
@@ -62,8 +62,6 @@ Place place_of(std::uint64_t index) {
 void set_word(Slab* slab, unsigned group, std::uint64_t bits) {
   slab->word(group).store(bits, std::memory_order_release);  // pairs with: owner_bits() (the objects' last use)
 }
-
-bool is_empty(Slab* slab, unsigned group) { return free_bits(slab, group) == kAllFree && is_all_free(slab); }
 
 bool is_time_to_look(ClassSlabs& slabs) {
   if (--slabs.calls > 0) return false;
@@ -118,20 +116,20 @@ void* allocate_once(ClassId size_class, bool* look) {
   return take(slabs, size_class);
 }
 
-// Releases slabs of the class without a live object that have been so for more than `sweeps` sweeps, and gives back free
-// pages of `*budget` others.
+// Releases slabs of the class that have no live object after more than `sweeps` sweeps, and gives back free pages of up to
+// `*budget` others (nullptr: of none). Those it does not come to do not age.
 void sweep(ClassId size_class, unsigned sweeps, int* budget) {
   const sync::MutexLock guard(lock_of(size_class));
   ClassSlabs& slabs = all_slabs[size_class];
   for (Slab* slab = slabs.partial.front(); slab != nullptr;) {
     Slab* next = slab->next;
-    const unsigned waited = slab->idle_ticks++;
-    if (is_all_free(slab)) {
-      if (waited >= sweeps) {
-        unlist(slabs, slab);
-        release_slab(slab);
-      }
-    } else if (*budget > 0 && waited % kSweepPeriod == kWaitSweeps) {
+    const bool is_empty = is_all_free(slab);
+    const unsigned waited = slab->idle_ticks;
+    if (is_empty || (budget != nullptr && *budget > 0)) ++slab->idle_ticks;
+    if (is_empty && waited >= sweeps) {
+      unlist(slabs, slab);
+      release_slab(slab);
+    } else if (!is_empty && budget != nullptr && *budget > 0 && waited % kSweepPeriod == kWaitSweeps) {
       purge_slab(slab);
       --*budget;
     }
@@ -177,7 +175,7 @@ void free(Slab* slab, std::uint64_t index) {
       set_word(slab, place.group, word | place.bit);
       if (listed(slab) == Listed::kNowhere) list(slabs, slab);
       // The one that malloc takes from stays, or a program that allocates and frees one object would make a slab each time.
-      release = slab != slabs.partial.front() && is_empty(slab, place.group);
+      release = slab != slabs.partial.front() && (word | place.bit) == kAllFree && is_all_free(slab);
       if (release) {
         unlist(slabs, slab);
         slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: for whoever waits for this lock
@@ -208,13 +206,14 @@ void tick() {
   if (now_ms - last_ms < kSweepMs || !swept_ms.compare_exchange_strong(last_ms, now_ms, std::memory_order_relaxed)) {
     return;
   }
-  int budget = config::options.purge_delay_ms >= 0 ? kSlabsPerSweep : 0;
-  for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 1, &budget);
+  int budget = kSlabsPerSweep;
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    sweep(static_cast<ClassId>(c), 1, config::options.purge_delay_ms >= 0 ? &budget : nullptr);
+  }
 }
 
 void reclaim_all() {
-  int no_budget = 0;
-  for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, &no_budget);
+  for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, nullptr);
 }
 
 }  // namespace brimful::slots
