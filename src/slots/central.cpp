@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "slots/events.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -22,6 +23,7 @@ Slab* Central::take(std::uint32_t id) {
 }
 
 void Central::add(Slab* slab) {
+  count(Event::kCentralAdd);
   const sync::MutexLock guard(lock);
   // pairs with: take() by way of the lock; readers that compare the owner only need its value
   slab->owner.store(kOwnerCentral, std::memory_order_release);
@@ -71,6 +73,7 @@ void publish(Slab* slab) {
   // pairs with: detach_full() (the words as the last owner left them)
   if (slab->owner.compare_exchange_strong(expected, kOwnerCentral, std::memory_order_acq_rel,
                                           std::memory_order_relaxed)) {  // relaxed: somebody else has it
+    count(Event::kPublish);
     central[slab->size_class].add(slab);
   }
 }
@@ -95,7 +98,10 @@ void* Central::allocate_shared(ClassId size_class) {
   for (;;) {
     if (shared_ != nullptr) {
       const std::uint64_t object = take_from_shared();
-      if (object != 0) return reinterpret_cast<void*>(object);
+      if (object != 0) {
+        count(Event::kSharedObject);
+        return reinterpret_cast<void*>(object);
+      }
       shared_->last_owner = kOwnerShared;
       // pairs with: publish() (our words); a remote free that misses this state is caught by the check below
       shared_->owner.store(kOwnerDetached, std::memory_order_seq_cst);

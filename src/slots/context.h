@@ -23,6 +23,7 @@
 #include "arch/sequences.h"
 #include "base/list.h"
 #include "meta/header.h"
+#include "slots/events.h"
 #include "sync/mutex.h"
 
 namespace brimful {
@@ -63,6 +64,7 @@ struct alignas(64) Context {
   bool taken;                            // a thread context that a thread holds; heap lock
   bool orphaned;                         // its thread did not survive a fork; heap lock
   alignas(64) ClassQueue queues[kClassCount];
+  slots::Events events;  // what slow paths did here; written by who runs here, read by reports
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);

@@ -45,6 +45,7 @@ void adopt(Slab* slab, Context* context) {
                                            std::memory_order_relaxed)) {  // relaxed: another has it
     return;
   }
+  context->events.count(Event::kAdopt);
   if (context->lock.try_lock()) {
     enqueue(context, slab);
     context->lock.unlock();
@@ -86,6 +87,7 @@ bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint6
 }  // namespace
 
 void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
+  count(Event::kTell);
   const auto bits = static_cast<unsigned>(std::popcount(mask));
   // relaxed: a count that only decides when to publish
   const std::uint64_t told = slab->remote_count().fetch_add(bits, std::memory_order_relaxed) + bits;
@@ -136,6 +138,7 @@ void free_remote(Slab* slab, std::uint64_t index) {
     PendingEntry& entry = entry_for(context, key);
     const arch::Answer added = arch::brimful_seq_pending_add(context, &entry, key, bit);
     if (added.outcome == arch::Outcome::kDone) {
+      context->events.count(Event::kPending);
       if (static_cast<unsigned>(std::popcount(added.value)) * slab->shape().bytes < kPendingBytes &&
           added.value != kAllFree) {
         return;
@@ -151,6 +154,7 @@ void free_remote(Slab* slab, std::uint64_t index) {
     const std::uint64_t other = std::atomic_ref(entry.key).load(std::memory_order_relaxed);
     const arch::Answer evicted = arch::brimful_seq_pending_take(context, &entry, other);
     if (evicted.outcome == arch::Outcome::kDone && evicted.value != 0) {
+      context->events.count(Event::kEvict);
       tell_owner(slab_of(other), group_of(other), evicted.value);
     }
     arch::brimful_seq_pending_claim(context, &entry, key);
@@ -162,6 +166,7 @@ void free_nested(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
+  count(Event::kTell);
   slab->remote_count().fetch_add(1, std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);
@@ -170,6 +175,7 @@ void free_nested(Slab* slab, std::uint64_t index) {
 }
 
 void free(Slab* slab, std::uint64_t index) {
+  count(Event::kSlowFree);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint32_t owner = slab->owner.load(std::memory_order_acquire);  // pairs with: detach_full()
     const std::uint32_t id = current_id();

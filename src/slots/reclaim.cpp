@@ -12,6 +12,7 @@
 #include "os/cpus.h"
 #include "pages/heap.h"
 #include "slots/central.h"
+#include "slots/events.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
@@ -95,6 +96,7 @@ bool close_context(Context* context) {
     closed = os::rseq_barrier();
   }
   if (closed) {
+    count(Event::kCloseContext);
     release_context(context);
     context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age
   } else {

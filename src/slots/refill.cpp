@@ -45,6 +45,7 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
       return Refill::kMoved;
     }
     queue.scan = group + 1;
+    context->events.count(Event::kRefillGroup);
     return Refill::kDone;
   }
   return Refill::kNoMemory;
@@ -65,6 +66,7 @@ Refill detach_full(Context* context, ClassId size_class) {
     return Refill::kMoved;
   }
   queue.current = nullptr;
+  context->events.count(Event::kDetach);
   // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (has_free(slab)) {
@@ -124,10 +126,18 @@ Refill refill(Context* context, ClassId size_class) {
       const Refill used = use_current(context, size_class);
       if (used != Refill::kNoMemory) return used;
     }
+    Event source = Event::kRefillPartial;
     Slab* slab = next_partial(queue);
-    if (slab == nullptr) slab = central[size_class].take(context->id);
-    if (slab == nullptr) slab = make_slab(size_class, context->id);
+    if (slab == nullptr) {
+      source = Event::kRefillCentral;
+      slab = central[size_class].take(context->id);
+    }
+    if (slab == nullptr) {
+      source = Event::kRefillNew;
+      slab = make_slab(size_class, context->id);
+    }
     if (slab == nullptr) return Refill::kNoMemory;
+    context->events.count(source);
     set_listed(slab, Listed::kCurrent);
     slab->idle_ticks = 0;
     set_least(slab);
@@ -177,6 +187,7 @@ bool collect_all(Slab* slab, Context* context) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (unsigned g = 0; g < slab->groups; ++g) {
     const std::uint64_t mask = collect_remote(slab, g);
+    if (mask != 0) context->events.count(Event::kCollect);
     if (mask != 0 && arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);

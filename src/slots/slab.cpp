@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "slots/events.h"
 
 namespace brimful::slots {
 
@@ -42,6 +43,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
 
 void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
+  count(Event::kReleaseSlab);
   const GranuleCount granules(slab->shape().granules);
   pages::Heap& heap = pages::heap;
   const std::uint64_t now_ms = os::calls.now_ms();

@@ -40,6 +40,7 @@ void take_snapshot(Snapshot& into) {
   into.reserved_bytes = pages.reserved_bytes;
   into.committed_bytes = pages.committed_bytes;
   into.metadata_bytes = heap.arena.mapped_bytes();
+  into.events = slots::count_events();
 }
 
 }  // namespace brimful::stats

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "classes/size_classes.h"
+#include "slots/events.h"
 
 namespace brimful::stats {
 
@@ -29,6 +30,7 @@ struct Snapshot {
   std::uint64_t reserved_bytes;   // address space
   std::uint64_t committed_bytes;  // usable address space
   std::uint64_t metadata_bytes;   // mapped for headers and contexts
+  slots::EventCounts events;      // since the process began, by slots::Event; lossy by design
 };
 
 // Takes the heap lock. O(granules in use).

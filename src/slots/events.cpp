@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// slots/events.h.
+#include "slots/events.h"
+
+#include "meta/block.h"
+#include "slots/context.h"
+#include "slots/thread.h"
+
+namespace brimful::slots {
+namespace {
+
+// The entry of arch::kNoContext is the first: the empty context.
+Context* entry(std::uint32_t id) {
+  const auto place = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(id)));
+  // pairs with: make_context() (the context)
+  return arch::brimful_block.contexts[place].load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+void count(Event event) { entry(current_id())->events.count(event); }
+
+EventCounts count_events() {
+  EventCounts sums = {};
+  entry(arch::kNoContext)->events.add_to(sums);
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    context->events.add_to(sums);
+  }
+  return sums;
+}
+
+}  // namespace brimful::slots
