@@ -39,7 +39,7 @@ class Central {
   // One object of the shared slab; nullptr when there is no memory.
   void* allocate_shared(ClassId size_class);
 
-  sync::Mutex lock;
+  sync::CentralMutex lock;
 
  private:
   std::uint64_t take_from_shared();

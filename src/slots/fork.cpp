@@ -31,9 +31,9 @@ void unlock_all() {
 void lock_all() {
   for (;;) {
     Context* head = all_contexts();
-    for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock();
-    for (Central& index : central) index.lock.lock();
-    pages::heap.lock.lock();
+    for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock_for_fork();
+    for (Central& index : central) index.lock.lock_for_fork();
+    pages::heap.lock.lock_for_fork();
     locked_contexts = head;
     if (all_contexts() == head) return;
     unlock_all();  // a context was made meanwhile, and its lock is not ours
