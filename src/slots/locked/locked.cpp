@@ -45,7 +45,7 @@ constinit ClassSlabs all_slabs[kClassCount] = {};
 constinit std::atomic<std::uint64_t> swept_ms{0};
 
 // The global lock is the first class's.
-sync::Mutex& lock_of(ClassId size_class) {
+sync::CentralMutex& lock_of(ClassId size_class) {
   return central[config::kMiddle == config::Middle::kGlobalLock ? 0 : size_class].lock;
 }
 
