@@ -4,16 +4,34 @@
 # Which CPUs a process may run on is not what the machine has, and may change while it runs. A program of eight threads
 # that check what they allocate runs where /sys names other CPUs than those that threads run on (in a mount namespace with
 # another file in its place), or is missing; on one CPU; under a quota of a cgroup; and in a cpuset that is changed all the
-# time. What this machine does not let us do is skipped with its reason; the test counts if anything was done.
+# time; and where a filter refuses rseq to it, from its start or to the threads that it starts. What this machine does not let us do is skipped with its reason; the test counts if anything was done.
 source "$(dirname "${BASH_SOURCE[0]}")/_common.sh"
 
 need cc unshare taskset
 cat > "$work/threads.c" << 'PROGRAM'
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 static time_t end;
+static void refuse_rseq(void) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rseq, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(77);
+}
 static void* churn(void* number) {
   enum { kHeld = 64, kRound = 20000 };
   unsigned char* held[kHeld] = {0};
@@ -31,6 +49,9 @@ static void* churn(void* number) {
   return NULL;
 }
 int main(int count, char** arguments) {
+  free(malloc(1));  // the library begins before the filter
+  if (count > 2) refuse_rseq();
+  if (count > 3) execl(arguments[0], arguments[0], arguments[1], (char*)NULL);
   end = time(NULL) + (count > 1 ? atoi(arguments[1]) : 0);
   pthread_t threads[8];
   for (size_t i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, churn, (void*)i);
@@ -55,6 +76,22 @@ not_here() { echo "skip $*"; }
 
 run "the machine as it is" "front end"
 run "one CPU" "front end" taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')"
+
+# The first argument is how many seconds to run; a second one refuses rseq to new threads, a third one from the start.
+# glibc itself ends the process when it can't register a new thread, so there the area is our own.
+if "$work/threads" 0 refuse exec; then
+  conf=verbose:1
+  GLIBC_TUNABLES=glibc.pthread.rseq=0 with_library "$work/threads" 1 refuse 2> "$work/said" ||
+    fail "rseq refused to new threads: exit code $?: $(cat "$work/said")"
+  grep -q 'percpu.*our own\|thread' "$work/said" || fail "rseq refused to new threads: $(cat "$work/said")"
+  echo "ok   rseq refused to new threads: $(sed 's/.*front end //' "$work/said")"
+  with_library "$work/threads" 0 refuse exec 2> "$work/said" ||
+    fail "rseq refused: exit code $?: $(cat "$work/said")"
+  tail -n 1 "$work/said" | grep -q 'front end thread' || fail "rseq refused: $(cat "$work/said")"
+  echo "ok   rseq refused from the start: $(tail -n 1 "$work/said" | sed 's/.*front end //')"
+else
+  not_here "rseq refused: no filters for this user"
+fi
 
 # What the namespace's own shell does is not preloaded: LD_PRELOAD is set behind it.
 if unshare -m true 2> /dev/null; then
