@@ -3,10 +3,14 @@
 // census.h.
 #include "census.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <vector>
 
+#include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
@@ -24,12 +28,22 @@ void add_pending(Census& census, const Context& context) {
   }
 }
 
+std::uint64_t resident_bytes(std::uint64_t start, std::size_t bytes) {
+  const std::size_t page = os::page_bytes();
+  std::vector<unsigned char> pages(bytes / page);
+  if (mincore(reinterpret_cast<void*>(start), bytes, pages.data()) != 0) return 0;
+  return page * static_cast<std::uint64_t>(
+                    std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; }));
+}
+
 void add_slab(Census& census, Slab* slab, std::map<std::uint32_t, std::uint64_t>& owned) {
   const std::uint32_t owner = slots::owner_id(slab->owner.load());
   if (owner == kOwnerShared) return;
   const std::uint64_t free = slots::free_objects(slab);
   ++census.slabs;
-  census.slab_bytes += GranuleCount(slab->shape().granules).bytes();
+  const std::size_t bytes = GranuleCount(slab->shape().granules).bytes();
+  census.slab_bytes += bytes;
+  census.resident_bytes += resident_bytes(slab->start, bytes);
   census.free_bytes += free * slab->shape().bytes;
   census.live_bytes += (slab->count - free) * slab->shape().bytes;
   census.header_bytes += Slab::bytes_for(slab->groups);

@@ -16,8 +16,9 @@ struct Census {
   std::uint64_t live_bytes;       // of objects that the program has not freed, by their classes' sizes
   std::uint64_t pending_objects;  // freed, but waiting in a pending entry: their owners don't know yet
   std::uint64_t pending_bytes;
-  std::uint64_t slab_bytes;  // address space of all slabs
-  std::uint64_t free_bytes;  // free objects in them
+  std::uint64_t slab_bytes;      // address space of all slabs
+  std::uint64_t resident_bytes;  // the part of it that memory stands behind
+  std::uint64_t free_bytes;      // free objects in them
   std::uint64_t slabs;
   std::uint64_t owned_slabs;  // by contexts
   std::uint64_t most_owned;   // by one context

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "pages/heap.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
 #include "traffic.h"
@@ -69,6 +70,7 @@ void Machine::shut_down() {
   if (slots::is_per_cpu()) empty(0);
   leave();
   slots::reclaim_all();
+  pages::trim();
 }
 
 // What a thread's end does with its context.

@@ -46,7 +46,7 @@ class Machine {
   // All CPUs stop working. Per-CPU front end: two seconds later CPU 0 takes a slow path, and again after two more, and
   // closes the contexts of the others. Thread front end: every context is emptied as by its thread's end.
   void go_idle();
-  // CPU 0 stops as well, and what is free goes back.
+  // CPU 0 stops as well, and what is free goes back to the system.
   void shut_down();
 
  private:

@@ -11,11 +11,13 @@
 namespace brimful::topology {
 namespace {
 
-constexpr unsigned kTurn = 32;         // operations of one turn, about
-constexpr std::size_t kHeld = 200;     // objects that a CPU keeps
-constexpr std::size_t kQueue = 256;    // objects on their way between two CPUs
-constexpr unsigned kTurnsOfTask = 20;  // until a task moves
-constexpr std::size_t kBurst = 512;    // objects for each CPU
+constexpr unsigned kTurn = 32;          // operations of one turn, about
+constexpr std::size_t kHeld = 200;      // objects that a CPU keeps
+constexpr std::size_t kQueue = 256;     // objects on their way between two CPUs
+constexpr unsigned kTurnsOfTask = 20;   // until a task moves
+constexpr std::size_t kBurst = 512;     // objects for each CPU
+constexpr unsigned kTurnOfPhase = 128;  // operations of a turn of the workload "phases"
+constexpr unsigned kTurnsOfPhase = 16;  // turns that fill, then as many that free
 // The clock of the simulation: a turn takes this long, 100 ns for an operation and what the program does with it.
 constexpr double kTurnMs = kTurn * 100e-6;
 
@@ -102,6 +104,24 @@ void burst(Program& program, unsigned rounds) {
   }
 }
 
+// Every CPU fills its memory, then frees all of it: the heap lock's worst, because all want slabs at the same time.
+void phases(Program& program, unsigned rounds) {
+  for (unsigned i = 0; i < rounds; ++i) {
+    const bool fills = i / kTurnsOfPhase % 2 == 0;
+    program.round([&program, fills](unsigned cpu) {
+      Objects& set = program.held[cpu];
+      for (unsigned n = 0; n < kTurnOfPhase && (fills || !set.empty()); ++n) {
+        if (fills) {
+          set.push_back(program.allocate());
+        } else {
+          program.free(set.back());
+          set.pop_back();
+        }
+      }
+    });
+  }
+}
+
 // Tasks with objects of their own are moved to other CPUs by the scheduler, all of them now and then.
 void migration(Program& program, unsigned rounds) {
   for (unsigned i = 0; i < rounds; ++i) {
@@ -114,12 +134,13 @@ void migration(Program& program, unsigned rounds) {
 
 }  // namespace
 
-const std::array<Workload, 6> kWorkloads = {{
+const std::array<Workload, 7> kWorkloads = {{
     {"local", "each CPU replaces objects of its own", local},
     {"pairs", "one half of the CPUs allocates, the other frees", pairs},
     {"hand-over", "sets of objects pass to the next CPU every 20 turns (as larson)", hand_over},
     {"mailbox", "single objects to CPUs at random, all to all", mailbox},
     {"burst", "one CPU allocates, all free", burst},
+    {"phases", "every CPU allocates 2048 objects, then frees them", phases},
     {"migration", "tasks with live objects move to CPUs at random every 20 turns", migration},
 }};
 

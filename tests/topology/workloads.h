@@ -74,6 +74,6 @@ struct Workload {
   void (*run)(Program& program, unsigned rounds);
 };
 
-extern const std::array<Workload, 6> kWorkloads;
+extern const std::array<Workload, 7> kWorkloads;
 
 }  // namespace brimful::topology
