@@ -27,8 +27,8 @@ try:
     import altair as alt
 
     from brimful.bench.charts import look, render
+    from brimful.bench.charts.parts import Layered, quiet_axis
     from brimful.bench.charts.parts import data as inline
-    from brimful.bench.charts.parts import quiet_axis
 except ImportError:
     sys.exit("scaling: altair is missing: run it by tools/in_venv.sh bench/scaling.py")
 
@@ -38,8 +38,12 @@ END = "<!-- end of figures -->"
 IMAGES = benchlib.ROOT / "docs" / "img"
 PROGRAMS = benchlib.ROOT / "build" / "release" / "tests"
 
-# CPUs → (nodes, rounds). The nodes are those of machines that exist at this size.
-MACHINES = {1: (1, 3200), 2: (1, 3200), 8: (1, 1600), 64: (2, 512), 256: (8, 256), 1600: (32, 64)}
+# CPUs → nodes, as machines of this size have them.
+MACHINES = {1: 1, 2: 1, 8: 1, 64: 2, 256: 8, 1600: 32}
+# The same for all: caches and slabs are equally far from a steady state.
+# A multiple of 32, the period of "phases".
+ROUNDS = 64
+CLASSES = 32  # that the workloads use
 SHOWN = (64, 256, 1600)
 # ns to get a cache line that another core has modified: in the same socket, and from another one.
 # Medians of nviennot/core-to-core-latency (README): Xeon 8375C 51 and 108, Xeon 8275CL 47 and 134,
@@ -63,9 +67,9 @@ def measure() -> Data:
     result: Data = {"what": "bench/scaling.py", "environment": benchlib.environment()}
     result["hold_times"] = run("hold_times")
     result["machines"] = {}
-    for cpus, (nodes, rounds) in MACHINES.items():
+    for cpus, nodes in MACHINES.items():
         print(f"scaling: {cpus} CPUs", file=sys.stderr)
-        options = ["--cpus", str(cpus), "--nodes", str(nodes), "--rounds", str(rounds), "--json"]
+        options = ["--cpus", str(cpus), "--nodes", str(nodes), "--rounds", str(ROUNDS), "--json"]
         result["machines"][str(cpus)] = {
             "events": run("topology", *options),
             "traffic": run("topology_traffic", *options),
@@ -117,6 +121,16 @@ class Cell:
         """Share of time that the heap lock is held; above 1 it is what limits the machine."""
         return self.cpus * rate * self.locks("heap") * self.heap_hold_ns() * 1e-9
 
+    def class_use(self, rate: float) -> float:
+        """Share of time that the lock of one class's index is held, were all used alike.
+
+        A holder waits for the index's own line and for the header of the slab it lists.
+        """
+        acquisitions = self.watched["locks"]["central"]
+        moved = 1 + self.watched["transfers"]["central"] / acquisitions if acquisitions else 0.0
+        held = self.hold_times["central_add_take_ns"] / 2 + moved * FAR_NS
+        return self.cpus * rate * self.locks("central") / CLASSES * held * 1e-9
+
     def _each(self, counts: str, name: str | None) -> float:
         found = self.watched[counts]
         total = sum(found.values()) if name is None else found[name]
@@ -156,7 +170,7 @@ def event_table(result: Data, cpus: int) -> list[str]:
         values = [1000 * cell.event(event) for cell in cells]
         if any(values):
             rows.append([f"`{event}`", *map(figure, values)])
-    head = f"### Events for 1000 operations, {cpus} CPUs on {MACHINES[cpus][0]} nodes"
+    head = f"### Events for 1000 operations, {cpus} CPUs on {MACHINES[cpus]} nodes"
     return [head, "", *table(["event", *names], rows)]
 
 
@@ -182,7 +196,7 @@ def cost_table(result: Data) -> list[str]:
     names = workloads(result)
     rows = [
         [
-            f"{cpus} CPUs, {MACHINES[cpus][0]} nodes",
+            f"{cpus} CPUs, {MACHINES[cpus]} nodes",
             *(figure(Cell(result, cpus, name).line_ns()) for name in names),
         ]
         for cpus in SHOWN
@@ -197,16 +211,22 @@ def lock_table(result: Data) -> list[str]:
     for cpus in SHOWN:
         cells = [Cell(result, cpus, name) for name in names]
         what = f"{cpus} CPUs: "
-        rows.append([f"{what}held for, ns", *(figure(cell.heap_hold_ns()) for cell in cells)])
+        rows.append(
+            [f"{what}heap lock held for, ns", *(figure(cell.heap_hold_ns()) for cell in cells)]
+        )
         for label, rate in RATES.items():
             uses = [cell.heap_use(rate) for cell in cells]
-            rows.append([f"{what}in use at {label}", *(f"{100 * use:,.1f} %" for use in uses)])
+            rows.append(
+                [f"{what}heap lock in use at {label}", *(f"{100 * use:,.1f} %" for use in uses)]
+            )
         full = []
         for cell in cells:
             use = cell.heap_use(1.0)
-            full.append(figure(1e-6 / use) if use > 0 else "–")
-        rows.append([f"{what}saturated from, M/s a CPU", *full])
-    head = "### The heap lock (derived; operations a second for each CPU)"
+            full.append(figure(1e-6 / use) if use > 1e-9 else "–")
+        rows.append([f"{what}heap lock saturated from, M/s a CPU", *full])
+        uses = [cell.class_use(RATES["1 M/s"]) for cell in cells]
+        rows.append([f"{what}one class's lock at 1 M/s", *(f"{100 * use:.1f} %" for use in uses)])
+    head = "### The locks that CPUs share (derived; operations a second for each CPU)"
     return [head, "", *table(["", *names], rows)]
 
 
@@ -236,7 +256,8 @@ def hold_lines(result: Data) -> list[str]:
         "",
         f"A slab made and released, two acquisitions of the heap lock: {found['slab_64_ns']:.0f} ns "
         f"(64-byte objects), {found['slab_1024_ns']:.0f} ns (1 KiB), "
-        f"{found['slab_32768_ns']:.0f} ns (32 KiB). A slab put into the central index and taken out, two acquisitions of a class's lock: "
+        f"{found['slab_32768_ns']:.0f} ns (32 KiB). "
+        f"A slab put into the central index and taken out, two acquisitions of a class's lock: "
         f"{found['central_add_take_ns']:.0f} ns. For comparison, a malloc and a free that hit: "
         f"{found['malloc_free_hit_ns']:.1f} ns. Whole calls, so upper bounds.",
         "",
@@ -248,7 +269,7 @@ def hold_lines(result: Data) -> list[str]:
 
 def chart(result: Data) -> alt.TopLevelMixin:
     names = workloads(result)
-    colours = ("#0072b2", look.ACCENT, "#00875f", "#a8458f", "#7d7d1c", "#3b2c94", "#7a5a36")
+    colours = ("#0072b2", "#86234f", "#00875f", "#a8458f", "#7d7d1c", "#3b2c94", "#7a5a36")
     traffic, memory = [], []
     for name in names:
         for cpus in MACHINES:
@@ -260,7 +281,7 @@ def chart(result: Data) -> alt.TopLevelMixin:
             )
             memory.append({"workload": name, "at": cpus, "value": held / cpus / 1024})
 
-    def panel(rows: list[Data], title: str) -> alt.LayerChart:
+    def panel(rows: list[Data], title: str) -> Layered:
         x = alt.X(
             "at:Q",
             scale=alt.Scale(type="log", base=2, nice=False),

@@ -30,8 +30,10 @@ namespace brimful::topology {
 namespace {
 
 constexpr unsigned kMostRounds = 1000000;
-// Before events and traffic are counted, a quarter of the rounds is run: slabs are there, queues are filled.
-constexpr unsigned kWarmUpShare = 4;
+// Before anything is counted, every CPU gets its slabs and fills its queues. Traffic is watched from the second part on,
+// so that it is known who wrote what.
+constexpr unsigned kUnwatchedRounds = 112;
+constexpr unsigned kWatchedRounds = 16;
 
 struct Arguments {
   Setting setting = {256, 8, 400, 1, "thread"};
@@ -128,7 +130,9 @@ Result run(const Workload& workload, Machine& machine, const Setting& setting, C
   Program program(machine, setting.seed);
   Result result = {};
   result.workload = workload.name;
-  workload.run(program, setting.rounds / kWarmUpShare);
+  workload.run(program, kUnwatchedRounds);
+  traffic::begin(machine);
+  workload.run(program, kWatchedRounds);
   traffic::forget_counts();
   const slots::EventCounts before = slots::count_events();
   const std::uint64_t operations_before = program.operations();
@@ -136,6 +140,7 @@ Result run(const Workload& workload, Machine& machine, const Setting& setting, C
   machine.leave();
   result.operations = program.operations() - operations_before;
   result.traffic = traffic::counts();
+  traffic::end();
   result.events = slots::count_events();
   for (std::size_t i = 0; i < slots::kEventCount; ++i) result.events[i] -= before[i];
   result.loaded = take_census();
@@ -167,7 +172,6 @@ int main(int argc, char** argv) {
   const std::string options = std::string("front_end:") + arguments.setting.front_end;
   setenv("BRIMFUL_CONF", options.c_str(), 1);
   Machine machine(arguments.setting.cpus, arguments.setting.nodes);
-  traffic::begin(machine);
   const bool per_cpu = std::strcmp(arguments.setting.front_end, "percpu") == 0;
   if (per_cpu && !brimful::slots::is_per_cpu()) {
     std::fputs("topology: this kernel or this build has no restartable sequences\n", stderr);

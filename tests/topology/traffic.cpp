@@ -147,8 +147,11 @@ bool is_counted() { return enabled; }
 void enable() { enabled = true; }
 
 void begin(const Machine& machine) {
+  lines.clear();
   for (unsigned cpu = 0; cpu < machine.cpus(); ++cpu) nodes.push_back(machine.node_of(cpu));
 }
+
+void end() { nodes.clear(); }
 
 void forget_counts() { sums = Counts(); }
 

@@ -58,8 +58,9 @@ struct Counts {
 // true: this program was linked with the hooks.
 bool is_counted();
 
-// Knows the nodes and watches from here on.
+// From here on accesses are seen; no line has a writer yet.
 void begin(const Machine& machine);
+void end();
 // The lines stay where they are.
 void forget_counts();
 Counts counts();
