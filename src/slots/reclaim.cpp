@@ -14,6 +14,7 @@
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -59,12 +60,7 @@ void close_slots(Context* context) {
 
 void release_context(Context* context) {
   close_slots(context);
-  for (PendingEntry& entry : context->pending) {
-    const std::uint64_t mask = entry.mask;
-    if (mask == 0) continue;
-    entry.mask = 0;
-    tell_owner(reinterpret_cast<Slab*>(entry.key & ~std::uint64_t{63}), static_cast<unsigned>(entry.key & 63), mask);
-  }
+  empty_magazines(context);
   drain_inbox(context);
   for (ClassQueue& queue : context->queues) {
     if (Slab* slab = queue.current) {
@@ -155,7 +151,7 @@ void reclaim_idle(std::uint64_t now_ms) {
 
 void reclaim_all() {
   Context* own = current_context();
-  if (own != nullptr) flush_pending(own);
+  if (own != nullptr) flush_magazines(own);
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (!context->lock.try_lock()) continue;
     drain_inbox(context);

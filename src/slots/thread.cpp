@@ -18,6 +18,7 @@
 #include "os/report.h"
 #include "pages/heap.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 
 namespace brimful {
 namespace arch {
@@ -56,6 +57,7 @@ constinit std::uint32_t covered_contexts = 0;  // ids that lead somewhere
 constinit std::uint32_t next_thread_id = 0;
 constinit Context* free_thread_contexts = nullptr;
 constinit std::atomic<Context*> every_context{nullptr};
+constinit std::uint32_t made_contexts = 0;
 
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
@@ -139,6 +141,7 @@ Context* make_context(std::uint32_t id) {
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
+  set_magazine_limits(++made_contexts);
   every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
   arch::brimful_block.contexts[1 + id].store(context,
                                              std::memory_order_release);  // pairs with: context_of() (as above)
