@@ -106,6 +106,14 @@ bool close_context(Context* context) {
   return closed;
 }
 
+// A CPU that only frees what others allocated has no slow path that looks at the clock.
+bool has_pending(Context* context) {
+  for (PendingEntry& entry : context->pending) {
+    if (std::atomic_ref(entry.mask).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
+  }
+  return false;
+}
+
 void release_empty_partials(Context* context) {
   for (ClassQueue& queue : context->queues) {
     for (Slab* slab = queue.partial.front(); slab != nullptr;) {
@@ -154,7 +162,12 @@ void reclaim_idle(std::uint64_t now_ms) {
   const std::uint32_t own_id = current_id();
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
+    if (context->id == own_id || context->taken) continue;
+    if (active == 0) {
+      if (has_pending(context)) context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
+      continue;
+    }
+    if (now_ms - active < kIdleMs) continue;
     if (!context->lock.try_lock()) continue;
     const bool closed = close_context(context);
     context->lock.unlock();
