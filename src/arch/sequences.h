@@ -94,9 +94,10 @@ BRIMFUL_HIDDEN void brimful_free_twice(Header* slab, std::uint64_t index);
 // The slab's countdown of groups that became all free ran out.
 BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 
-// Takes an object of a class (number doubled, as in the block's tables) from the current group of this thread's
-// context. nullptr: none free, or aborted.
-BRIMFUL_HIDDEN void* brimful_seq_take(std::uint64_t doubled_class);
+// Takes an object of a class (number doubled, as in the block's tables) from the context's current group. nullptr: none
+// free, aborted, or this thread does not run in the context. As malloc on a hit, but by the context and not by its place
+// in the block, where tier:hardened keeps none (slots/thread.cpp).
+BRIMFUL_HIDDEN void* brimful_seq_take(Context* context, std::uint64_t doubled_class);
 // Frees object `index` if this thread runs in the slab's owner.
 BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
 // *address = value.

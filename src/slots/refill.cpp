@@ -149,6 +149,11 @@ Refill refill(Context* context, ClassId size_class) {
 
 }  // namespace
 
+void* take(ClassId size_class) {
+  Context* context = context_of(current_id());
+  return context != nullptr ? arch::brimful_seq_take(context, std::uint64_t{2} * size_class) : nullptr;
+}
+
 void* allocate(ClassId size_class) {
   bool reclaimed = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -165,7 +170,7 @@ void* allocate(ClassId size_class) {
       reclaimed = true;
       continue;
     }
-    void* object = arch::brimful_seq_take(std::uint64_t{2} * size_class);
+    void* object = take(size_class);
     if (object != nullptr) return object;
   }
   void* object = central[size_class].allocate_shared(size_class);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "config/options.h"
+#include "meta/live_map.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/events.h"
@@ -21,6 +23,11 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   if (slab == nullptr) return nullptr;
   const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
   if (start == 0) {
+    heap.arena.free(slab, Slab::bytes_for(shape.groups));
+    return nullptr;
+  }
+  if (config::is_hardened() && !meta::live_map.cover(heap.pages.window_of(start), start + granules.bytes())) {
+    heap.pages.free(start, granules, os::calls.now_ms());
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
   }

@@ -60,6 +60,9 @@ constinit std::atomic<Context*> every_context{nullptr};
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
 
+// The contexts by id, where malloc's fast path does not look: in tier:hardened. See context_entry().
+constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
+
 constexpr std::uint32_t kUnknownCpus = 2048;  // where /sys can't be read
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
@@ -70,6 +73,13 @@ bool cover_contexts(std::uint32_t count) {
     arch::brimful_block.contexts[1 + covered_contexts].store(&empty_context, std::memory_order_relaxed);
   }
   return true;
+}
+
+// Where the context of an id stands: in the block; in tier:hardened apart from it, so that there every id leads to the
+// empty context for good and each malloc misses. A thread may have read anything of the block before the tier was known
+// (a signal handler can start the allocator between two instructions of the first malloc): what it read then is right.
+std::atomic<Context*>& context_entry(std::uint32_t id) {
+  return config::is_hardened() ? hidden_contexts[id] : arch::brimful_block.contexts[1 + id];
 }
 
 void choose_mode() {
@@ -140,8 +150,7 @@ Context* make_context(std::uint32_t id) {
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
-  arch::brimful_block.contexts[1 + id].store(context,
-                                             std::memory_order_release);  // pairs with: context_of() (as above)
+  context_entry(id).store(context, std::memory_order_release);  // pairs with: context_of() (as above)
   return context;
 }
 
@@ -193,8 +202,7 @@ void prepare() {
 
 Context* context_of(std::uint32_t id) {
   if (id >= kMaxContexts) return nullptr;
-  Context* context =
-      arch::brimful_block.contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
+  Context* context = context_entry(id).load(std::memory_order_acquire);  // pairs with: make_context()
   return context != &empty_context ? context : nullptr;
 }
 

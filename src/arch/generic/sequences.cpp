@@ -44,11 +44,14 @@ std::uint64_t* word_of(Header* slab, std::uint64_t index, std::size_t words) {
   return reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(slab) + words) + index / 64;
 }
 
-void* take(std::uint64_t doubled_class) {
+Context* block_context() {
   const auto entry = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(context_id())));
   // pairs with: make_context() (the context)
-  char* context = at<char*>(block(), BRIMFUL_BLOCK_CONTEXTS + 8 * entry).load(std::memory_order_acquire);
-  char* slot = context + 8 * doubled_class;
+  return at<Context*>(block(), BRIMFUL_BLOCK_CONTEXTS + 8 * entry).load(std::memory_order_acquire);
+}
+
+void* take(Context* context, std::uint64_t doubled_class) {
+  char* slot = reinterpret_cast<char*>(context) + 8 * doubled_class;
   // relaxed: our own slot
   std::uint64_t* word = at<std::uint64_t*>(slot, 0).load(std::memory_order_relaxed);
   const std::uint64_t bits = load(word);
@@ -84,7 +87,7 @@ void* brimful_malloc(std::size_t bytes) {
   if (bytes > BRIMFUL_MEDIUM_MAX) return brimful_malloc_slow(bytes);
   const std::size_t step = (bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT;
   const std::size_t entry = bytes <= BRIMFUL_SMALL_MAX ? BRIMFUL_BLOCK_SMALL + bytes : BRIMFUL_BLOCK_MEDIUM + step;
-  void* object = take(block()[entry]);
+  void* object = take(block_context(), block()[entry]);
   return object != nullptr ? object : brimful_malloc_slow(bytes);
 }
 
@@ -120,7 +123,9 @@ void brimful_free_sized(void* pointer, std::size_t bytes) {
   brimful_free_sized_slow(pointer, bytes);
 }
 
-void* brimful_seq_take(std::uint64_t doubled_class) { return take(doubled_class); }
+void* brimful_seq_take(Context* context, std::uint64_t doubled_class) {
+  return runs_in(context) ? take(context, doubled_class) : nullptr;
+}
 
 Outcome brimful_seq_free(Header* slab, std::uint64_t index) {
   // pairs with: who gave this context the slab
