@@ -15,11 +15,6 @@ inline constexpr unsigned kGranuleShift = 16;
 inline constexpr std::size_t kGranuleBytes = std::size_t{1} << kGranuleShift;
 inline constexpr std::size_t kHugepageBytes = std::size_t{2} << 20;
 
-struct AddressRange {
-  std::uint64_t start;
-  std::size_t bytes;
-};
-
 // A number of granules.
 class GranuleCount {
  public:

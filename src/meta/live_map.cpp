@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// meta/live_map.h. The bits of a window are reserved when its first slab is made, and committed as slabs lie higher.
+// meta/live_map.h. Bits are committed from the start of a window up to its highest slab; the page heap gives
+// out the lowest addresses first.
 #include "meta/live_map.h"
 
 #include "base/check.h"
@@ -11,47 +12,55 @@
 namespace brimful::meta {
 namespace {
 
-constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;        // bytes of window that a byte of bits describes
-constexpr std::size_t kStepBytes = std::size_t{64} << 10;           // committed at a time; a multiple of every page size
+constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
 constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
+constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // committed at a time; a multiple of every page size
 
 }  // namespace
 
 constinit LiveMap live_map;
 
-LiveMap::Region* LiveMap::region_of(const AddressRange& window) {
+bool LiveMap::add_window(std::uint64_t start, std::size_t bytes) {
   const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
-  for (std::size_t i = 0; i < count; ++i) {
-    if (regions_[i].start == window.start) return &regions_[i];
-  }
-  const std::size_t bytes = round_up(window.bytes / kWindowPerByte, kStepBytes);
-  if (count == kMaxRegions) return nullptr;
-  void* words = os::calls.map(0, bytes, os::Access::kNone);
-  if (words == nullptr) return nullptr;
-  os::calls.name(reinterpret_cast<std::uintptr_t>(words), bytes, "brimful live map");
+  BRIMFUL_CHECK(count < kMaxRegions);
+  const std::size_t map_bytes = round_up(bytes / kWindowPerByte, os::page_bytes());
+  void* words = os::calls.map(0, map_bytes, os::Access::kNone);
+  if (words == nullptr) return false;
+  os::calls.name(reinterpret_cast<std::uintptr_t>(words), map_bytes, "brimful live map");
   Region& region = regions_[count];
-  region.start = window.start;
+  region.start = start;
+  region.bytes = bytes;
   region.words = static_cast<std::atomic<std::uint64_t>*>(words);
   count_.store(count + 1, std::memory_order_release);  // pairs with: find() (the region)
-  return &region;
+  return true;
 }
 
-bool LiveMap::cover(const AddressRange& window, std::uint64_t end) {
-  Region* region = region_of(window);
-  if (region == nullptr) return false;
-  const std::uint64_t covered = region->covered.load(std::memory_order_relaxed);  // relaxed: as above
+void LiveMap::remove_last_window() {
+  const std::size_t last = count_.load(std::memory_order_relaxed) - 1;  // relaxed: written under the heap lock
+  count_.store(last, std::memory_order_relaxed);                        // relaxed: nothing was ever found in the region
+  const std::size_t map_bytes = round_up(regions_[last].bytes / kWindowPerByte, os::page_bytes());
+  os::calls.unmap(reinterpret_cast<std::uintptr_t>(regions_[last].words), map_bytes);
+}
+
+bool LiveMap::cover(std::uint64_t end) {
+  Region* region = regions_;
+  while (end - 1 - region->start >= region->bytes) ++region;
+  const std::uint64_t covered = region->covered.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
   if (end - region->start <= covered) return true;
   const std::size_t done = covered / kWindowPerByte;
-  const std::size_t wanted = round_up((end - region->start) / kWindowPerByte, kStepBytes);
+  const std::size_t most = round_up(region->bytes / kWindowPerByte, os::page_bytes());
+  const std::size_t needed = round_up((end - region->start) / kWindowPerByte, kStepBytes);
+  const std::size_t wanted = needed < most ? needed : most;
   if (!os::calls.commit(reinterpret_cast<std::uintptr_t>(region->words) + done, wanted - done)) return false;
   // Not beyond the window: what lies there may become another's.
-  const std::uint64_t now_covered = wanted * kWindowPerByte < window.bytes ? wanted * kWindowPerByte : window.bytes;
-  region->covered.store(now_covered, std::memory_order_release);  // pairs with: find() (usable bits)
+  const std::uint64_t usable = wanted * kWindowPerByte;
+  // pairs with: find() (usable bits)
+  region->covered.store(usable < region->bytes ? usable : region->bytes, std::memory_order_release);
   return true;
 }
 
 LiveMap::Place LiveMap::find(std::uint64_t address) {
-  const std::size_t count = count_.load(std::memory_order_acquire);  // pairs with: region_of() (the region)
+  const std::size_t count = count_.load(std::memory_order_acquire);  // pairs with: add_window() (the region)
   for (std::size_t i = 0; i < count; ++i) {
     Region& region = regions_[i];
     const std::uint64_t offset = address - region.start;

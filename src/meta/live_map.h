@@ -18,15 +18,20 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/units.h"
-
 namespace brimful::meta {
 
 class LiveMap {
  public:
-  // Makes bits for [window.start, end), which lies in the window. false: no memory, nothing has changed. Caller holds the
-  // heap lock. Once in 8 MiB a system call.
-  bool cover(const AddressRange& window, std::uint64_t end);
+  // Reserves the bits of a window. With the window, not when its first slab is made: by then a limit on address space may
+  // have been reached. false: no address space, nothing has changed. Caller holds the heap lock, as for the next two.
+  bool add_window(std::uint64_t start, std::size_t bytes);
+
+  // The window added last could not be used; it holds no slab.
+  void remove_last_window();
+
+  // Makes the bits below `end` usable, which lies behind a slab's last byte. false: no memory, nothing has changed. A
+  // system call for every 8 MiB of window.
+  bool cover(std::uint64_t end);
 
   // An object at `address`, which is covered, has been handed out.
   void set(std::uint64_t address);
@@ -42,7 +47,8 @@ class LiveMap {
 
   // The bits of one window. Written under the heap lock.
   struct Region {
-    std::uint64_t start;                // of the window
+    std::uint64_t start;                 // of the window
+    std::uint64_t bytes;                 // of the window
     std::atomic<std::uint64_t> covered;  // bytes of the window that have usable bits; grows
     std::atomic<std::uint64_t>* words;
   };
@@ -53,7 +59,6 @@ class LiveMap {
   };
 
   Place find(std::uint64_t address);
-  Region* region_of(const AddressRange& window);
 
   Region regions_[kMaxRegions] = {};
   std::atomic<std::size_t> count_{0};

@@ -313,12 +313,6 @@ std::size_t PageHeap::purge(std::uint64_t cutoff_ms, std::size_t budget, std::ui
   return purged;
 }
 
-AddressRange PageHeap::window_of(std::uint64_t address) const {
-  std::size_t i = 0;
-  while (address - windows_[i].start >= windows_[i].bytes) ++i;
-  return windows_[i];
-}
-
 bool PageHeap::was_used(std::uint64_t address) {
   bool inside = false;
   for (std::size_t i = 0; i < window_count_; ++i) inside = inside || address - windows_[i].start < windows_[i].bytes;

@@ -61,9 +61,6 @@ class PageHeap {
   // Gives back up to `budget` bytes of memory that was freed before `cutoff_ms`. Returns bytes given back.
   std::size_t purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
 
-  // The window that holds the address of a used granule. O(windows).
-  [[nodiscard]] AddressRange window_of(std::uint64_t address) const;
-
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
   [[nodiscard]] bool was_used(std::uint64_t address);
 
@@ -75,6 +72,11 @@ class PageHeap {
     static bool less(const Run& a, const Run& b) {
       return a.granules != b.granules ? a.granules < b.granules : a.start < b.start;
     }
+  };
+
+  struct Window {
+    std::uint64_t start;
+    std::uint64_t bytes;
   };
 
   static constexpr std::size_t kMaxWindows = 128;
@@ -102,7 +104,7 @@ class PageHeap {
   Run* spare_header_ = nullptr;
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
-  AddressRange windows_[kMaxWindows] = {};
+  Window windows_[kMaxWindows] = {};
   std::size_t window_count_ = 0;
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};

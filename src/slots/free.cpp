@@ -4,8 +4,9 @@
 //
 // A free of another context's object is remembered in a pending entry, 64 objects to an entry, and told to the owner by
 // ONE fetch_or on the group's remote mask when the entry is needed for another group, holds enough bytes, or time has
-// passed. A second free of the same object is found by four looks: the slab's own word (the owner freed it), the remote
-// mask (told before), the entry's own mask, and the old value of the fetch_or.
+// passed. A second free of the same object is found by these looks: the slab's own words (the owner freed it), the remote
+// mask (told before), the entry's own mask, and the old value of the fetch_or; and once more at the words when bits leave
+// an entry or a remote mask (check_collected), for frees that raced.
 #include <bit>
 
 #include "config/options.h"
@@ -31,11 +32,6 @@ PendingEntry& entry_for(Context* context, std::uint64_t key) {
   return context->pending[hash >> 60];
 }
 static_assert(kPendingEntries == 16);
-
-[[noreturn]] void double_free(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
-}
 
 // The first free of a slab that nobody owns takes it back for the context that let it go.
 void adopt(Slab* slab, Context* context) {
@@ -98,15 +94,18 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
     publish(slab);
     owner = owner_id(slab->owner.load(std::memory_order_acquire));  // pairs with: as above
   }
+  // While an object's free is pending its slab can't be given back, unless its owner freed the object, too.
+  if (BRIMFUL_UNLIKELY(owner == kOwnerReleased)) report_twice(slab, group, mask);
+  check_collected(slab, group, mask);
   std::uint64_t before = 0;
   if ((free_bits(slab, group) | mask) == kAllFree && tell_under_lock(slab, owner, group, mask, &before)) {
     mark_remote(slab);
-    if ((before & mask) != 0) double_free(slab, group, before & mask);
+    if ((before & mask) != 0) report_twice(slab, group, before & mask);
     return;
   }
   // pairs with: detach_full() (either it sees our bits, or we see the slab detached), collect_remote()
   before = slab->remote(group).fetch_or(mask, std::memory_order_seq_cst);
-  if ((before & mask) != 0) double_free(slab, group, before & mask);
+  if ((before & mask) != 0) report_twice(slab, group, before & mask);
   // The slab may be gone by now, its header another slab's; a mark, and publishing a detached slab, are legal on any.
   mark_remote(slab);
   // pairs with: detach_full()
@@ -130,7 +129,7 @@ void flush_pending(Context* context) {
 void free_remote(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
   const std::uint64_t key = key_of(slab, group);
   for (int attempt = 0; attempt < kAttempts && !config::is_hardened(); ++attempt) {
     Context* context = current_context();
@@ -147,7 +146,7 @@ void free_remote(Slab* slab, std::uint64_t index) {
       if (full.outcome == arch::Outcome::kDone && full.value != 0) tell_owner(slab, group, full.value);
       return;
     }
-    if (added.outcome == arch::Outcome::kAlreadySet) double_free(slab, group, bit);
+    if (added.outcome == arch::Outcome::kAlreadySet) report_twice(slab, group, bit);
     if (added.outcome != arch::Outcome::kRefused) continue;
     // The entry holds another group: tell that one, then claim the entry.
     // relaxed: a stale key is refused by the sequence
@@ -165,12 +164,12 @@ void free_remote(Slab* slab, std::uint64_t index) {
 void free_nested(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
   count(Event::kTell);
   slab->remote_count().fetch_add(1, std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);
-  if ((before & bit) != 0) double_free(slab, group, bit);
+  if ((before & bit) != 0) report_twice(slab, group, bit);
   mark_remote(slab);
 }
 

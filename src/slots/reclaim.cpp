@@ -35,6 +35,7 @@ void for_each_slab(Context* context, Visit visit) {
 
 // A slab out of its context: gives it back, shares it, or leaves it detached until somebody frees one of its objects.
 void rehome(Slab* slab) {
+  check_uncollected(slab);
   set_listed(slab, Listed::kNowhere);
   if (is_all_free(slab)) {
     release_slab(slab);

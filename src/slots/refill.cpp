@@ -192,8 +192,10 @@ bool collect_all(Slab* slab, Context* context) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (unsigned g = 0; g < slab->groups; ++g) {
     const std::uint64_t mask = collect_remote(slab, g);
-    if (mask != 0) context->events.count(Event::kCollect);
-    if (mask != 0 && arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
+    if (mask == 0) continue;
+    context->events.count(Event::kCollect);
+    check_collected(slab, g, mask);
+    if (arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);
       return false;

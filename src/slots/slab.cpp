@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "config/options.h"
 #include "meta/live_map.h"
+#include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/events.h"
@@ -26,7 +27,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
   }
-  if (config::is_hardened() && !meta::live_map.cover(heap.pages.window_of(start), start + granules.bytes())) {
+  if (config::is_hardened() && !meta::live_map.cover(start + granules.bytes())) {
     heap.pages.free(start, granules, os::calls.now_ms());
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
@@ -48,8 +49,14 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   return slab;
 }
 
+void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
+  meta::report_double_free("free", *slab,
+                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+}
+
 void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
+  check_uncollected(slab);
   count(Event::kReleaseSlab);
   const GranuleCount granules(slab->shape().granules);
   pages::Heap& heap = pages::heap;
