@@ -102,7 +102,7 @@ BRIMFUL_HIDDEN void* brimful_seq_take(Context* context, std::uint64_t doubled_cl
 BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
 // *address = value.
 BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
-// *word |= mask.
+// *word |= mask, if the two have no bit in common.
 BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
 // Offers objects of a group: moves bits from its word to its offered word and lets the slot lead there, through the
 // state "empty". Five stores (slot empty, base, offered word, word, slot), each prefix of them legal: with the slot empty

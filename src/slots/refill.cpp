@@ -195,7 +195,9 @@ bool collect_all(Slab* slab, Context* context) {
     if (mask == 0) continue;
     context->events.count(Event::kCollect);
     check_collected(slab, g, mask);
-    if (arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
+    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
+    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) report_twice(slab, g, mask & owner_bits(slab, g));
+    if (placed != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);
       return false;

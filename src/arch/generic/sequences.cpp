@@ -149,6 +149,7 @@ Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint3
 
 Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask) {
   if (!runs_in(context)) return Outcome::kOtherContext;
+  if ((load(word) & mask) != 0) return Outcome::kAlreadySet;
   store(word, load(word) | mask);
   return Outcome::kDone;
 }

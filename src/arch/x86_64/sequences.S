@@ -415,6 +415,8 @@ FUNCTION brimful_seq_or
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
         movq    (%rsi), %rax
+        testq   %rdx, %rax
+        jnz     .Lset_before
         orq     %rdx, %rax
         movq    %rax, (%rsi)
         SECTION_END or
