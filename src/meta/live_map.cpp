@@ -45,7 +45,8 @@ void LiveMap::remove_last_window() {
 bool LiveMap::cover(std::uint64_t end) {
   Region* region = regions_;
   while (end - 1 - region->start >= region->bytes) ++region;
-  const std::uint64_t covered = region->covered.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
+  const std::uint64_t covered =
+      region->covered.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
   if (end - region->start <= covered) return true;
   const std::size_t done = covered / kWindowPerByte;
   const std::size_t most = round_up(region->bytes / kWindowPerByte, os::page_bytes());

@@ -8,7 +8,8 @@ same program under the system's allocator.) Does the library pass? (`preload`, `
 `static-pie`, each with both front ends.) Every run has a time limit; a failed run's output
 is printed whole.
 
-    tests/abi/run.py [--how glibc,preload,static,static-pie] [--front-end percpu,thread] [--conf CONF] [NAME…]
+    tests/abi/run.py [--how glibc,preload,static,static-pie] [--front-end percpu,thread]
+                     [--conf CONF] [NAME…]
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 A program prints `pointer 0x…` right before the faulty call and `survived` after it. What has
 to happen instead: SIGABRT, and on standard error exactly one line that begins with
 `brimful: <fault>: <call>(<pointer>`. Every case runs with both front ends; cases of the hardened
-tier (double frees whose first free may still be in another context's books, or that race) run only there.
+tier (double frees whose first free may still be in another context's books, or that race) run only
+there.
 Besides: right programs with wrong options get one warning and go on.
 
 Environment: BRIMFUL_LIB (default build/release/libbrimful.so). The programs are compiled here,
@@ -252,7 +253,8 @@ def check_case(runner: Runner, case: Case, front_end: str) -> None:
     runner.record(f"{case.title()} ({front_end})", faults, done)
 
 
-# Programs that commit one fault many times in forked children and check by themselves: (name, arguments, conf).
+# Programs that commit one fault many times in forked children and check by themselves: their names,
+# arguments and options.
 SELF_CHECKING = (
     ("double_free_all_sizes", (), ""),
     ("double_free_all_sizes", (), "tier:hardened"),

@@ -66,7 +66,7 @@ struct Case {
   bool noise;
 };
 constexpr Case kCases[] = {
-    {Source::kOwner, 2, false},   {Source::kOwner, 2, true},    {Source::kOthers, 2, false},
+    {Source::kOwner, 2, false},   {Source::kOwner, 2, true},     {Source::kOthers, 2, false},
     {Source::kOthers, 2, true},   {Source::kDetached, 2, false}, {Source::kDetached, 2, true},
     {Source::kCentral, 2, false}, {Source::kCentral, 2, true},   {Source::kOthers, 3, true},
     {Source::kOwner, 3, false},
