@@ -106,9 +106,9 @@ bool close_context(Context* context) {
 }
 
 // A CPU that only frees what others allocated has no slow path that looks at the clock.
-bool has_pending(Context* context) {
-  for (PendingEntry& entry : context->pending) {
-    if (std::atomic_ref(entry.mask).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
+bool has_magazines(Context* context) {
+  for (std::uint32_t& count : context->counts) {
+    if (std::atomic_ref(count).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
   }
   return false;
 }
@@ -138,7 +138,7 @@ void reclaim_idle(std::uint64_t now_ms) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
     if (context->id == own_id || context->taken) continue;
     if (active == 0) {
-      if (has_pending(context)) context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
+      if (has_magazines(context)) context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
       continue;
     }
     if (now_ms - active < kIdleMs) continue;
