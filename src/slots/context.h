@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "arch/layout.h"
 #include "arch/sequences.h"
@@ -46,19 +47,20 @@ inline constexpr std::int32_t kHeartbeat = 8;
 struct alignas(64) Context {
   Slot slots[kClassCount];
   std::uint32_t counts[kClassCount];  // of the objects in each magazine
-  std::uint32_t active_id;  // its id while sequences may run in it, else kNoContext. Written under `lock`
-  std::uint32_t id;         // constant
+  std::uint32_t active_id;            // its id while sequences may run in it, else kNoContext. Written under `lock`
+  std::uint32_t id;                   // constant
 
-  sync::Mutex lock;
+  sync::ContextMutex lock;
   std::int32_t heartbeat;   // groups that malloc may still take without a look at the clock; lossy by design
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
+  bool taken;               // a thread context that a thread holds; heap lock
+  bool orphaned;            // its thread did not survive a fork; heap lock
+
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim
   std::uint64_t swept_ms;                // last look for idle current slabs
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
-  bool taken;                            // a thread context that a thread holds; heap lock
-  bool orphaned;                         // its thread did not survive a fork; heap lock
   alignas(64) ClassQueue queues[kClassCount];
   // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
   std::uint64_t filters[kClassCount][8];
@@ -72,7 +74,7 @@ static_assert(offsetof(Context, counts) == BRIMFUL_CONTEXT_COUNTS);
 static_assert(offsetof(Context, filters) == BRIMFUL_CONTEXT_FILTERS && sizeof Context::filters[0] == 64);
 static_assert(offsetof(Context, magazines) == BRIMFUL_CONTEXT_MAGAZINES);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
-static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && sizeof(sync::Mutex) == 4);
+static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && std::is_standard_layout_v<sync::ContextMutex>);
 static_assert(offsetof(Context, heartbeat) == BRIMFUL_CONTEXT_HEARTBEAT);
 static_assert(offsetof(Context, until_look) == BRIMFUL_CONTEXT_UNTIL_LOOK);
 static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);

@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint64_t kIdleMs = 1000;
 constexpr std::uint64_t kLookEveryMs = 500;
 constinit std::atomic<std::uint64_t> next_look_ms{0};
+constinit std::atomic<bool> orphans_wait{false};
 
 // Visits every slab of the context's queues and slots. Caller holds its lock.
 template <class Visit>
@@ -36,6 +37,7 @@ void for_each_slab(Context* context, Visit visit) {
 
 // A slab out of its context: gives it back, shares it, or leaves it detached until somebody frees one of its objects.
 void rehome(Slab* slab) {
+  check_uncollected(slab);
   set_listed(slab, Listed::kNowhere);
   if (is_all_free(slab)) {
     release_slab(slab);
@@ -106,7 +108,7 @@ bool close_context(Context* context) {
 }
 
 // A CPU that only frees what others allocated has no slow path that looks at the clock.
-bool has_magazines(Context* context) {
+bool keeps_something(Context* context) {
   for (std::uint32_t& count : context->counts) {
     if (std::atomic_ref(count).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
   }
@@ -129,6 +131,31 @@ void release_empty_partials(Context* context) {
 
 }  // namespace
 
+void orphan_other_threads() {
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) {
+    if (c->taken && c != thread_state.own_context) c->orphaned = true;
+  }
+  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+}
+
+void reclaim_orphans() {
+  // relaxed: a hint; the context's own flag is read under the heap lock
+  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    {
+      const sync::MutexLock guard(pages::heap.lock);
+      if (!context->orphaned) continue;
+      context->orphaned = false;
+    }
+    context->lock.lock();
+    release_context(context);
+    context->lock.unlock();
+    recycle_context(context);
+    return;
+  }
+  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
+}
+
 void reclaim_idle(std::uint64_t now_ms) {
   // relaxed: two threads may both look; the contexts' locks sort them
   if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
@@ -138,7 +165,8 @@ void reclaim_idle(std::uint64_t now_ms) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
     if (context->id == own_id || context->taken) continue;
     if (active == 0) {
-      if (has_magazines(context)) context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
+      if (keeps_something(context))
+        context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
       continue;
     }
     if (now_ms - active < kIdleMs) continue;
