@@ -237,7 +237,7 @@ def memory_table(result: Data) -> list[str]:
         for label, field in (
             ("live objects", "live_bytes"),
             ("memory in slabs", "resident_bytes"),
-            ("pending frees", "pending_bytes"),
+            ("in magazines", "kept_bytes"),
             ("headers of slabs", "header_bytes"),
             ("contexts", "context_bytes"),
             ("granule table", "table_bytes"),

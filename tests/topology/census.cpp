@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <vector>
 
@@ -18,13 +17,10 @@
 namespace brimful::topology {
 namespace {
 
-void add_pending(Census& census, const Context& context) {
-  for (const PendingEntry& entry : context.pending) {
-    if (entry.mask == 0) continue;
-    const auto* slab = reinterpret_cast<const Slab*>(entry.key & ~std::uint64_t{63});
-    const auto objects = static_cast<std::uint64_t>(std::popcount(entry.mask));
-    census.pending_objects += objects;
-    census.pending_bytes += objects * slab->shape().bytes;
+void add_kept(Census& census, const Context& context) {
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    census.kept_objects += context.counts[c];
+    census.kept_bytes += std::uint64_t{context.counts[c]} * kSizeClasses[c].bytes;
   }
 }
 
@@ -61,7 +57,7 @@ Census take_census() {
   const sync::MutexLock guard(heap.lock);
   for (Context* context = slots::all_contexts(); context != nullptr; context = context->next_all) {
     ++census.contexts;
-    add_pending(census, *context);
+    add_kept(census, *context);
   }
   std::map<std::uint32_t, std::uint64_t> owned;
   for (std::uint64_t i = 0; i < heap.table.covered(); ++i) {
@@ -69,7 +65,7 @@ Census take_census() {
     if (header->kind != Kind::kSlab || heap.table.id_of(header->start) != GranuleId(i)) continue;
     add_slab(census, static_cast<Slab*>(header), owned);
   }
-  census.live_bytes -= census.pending_bytes;
+  census.live_bytes -= census.kept_bytes;
   census.context_bytes = census.contexts * sizeof(Context);
   census.metadata_bytes = heap.arena.mapped_bytes();
   census.table_bytes = heap.table.covered() * (sizeof(Header*) + 1);

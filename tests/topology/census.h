@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Where the memory of the heap is: who holds the slabs, what waits in pending entries, what the metadata takes.
+// Where the memory of the heap is: who holds the slabs, what waits in magazines, what the metadata takes.
 //
 // Shared slabs are left out. On a machine where no lock is ever found taken, they are the reserve for signal handlers
 // (alloc/emergency.h) and nothing else.
@@ -13,9 +13,9 @@
 namespace brimful::topology {
 
 struct Census {
-  std::uint64_t live_bytes;       // of objects that the program has not freed, by their classes' sizes
-  std::uint64_t pending_objects;  // freed, but waiting in a pending entry: their owners don't know yet
-  std::uint64_t pending_bytes;
+  std::uint64_t live_bytes;    // of objects that the program has not freed, by their classes' sizes
+  std::uint64_t kept_objects;  // freed, but in another's magazine: their owners don't know yet
+  std::uint64_t kept_bytes;
   std::uint64_t slab_bytes;      // address space of all slabs
   std::uint64_t resident_bytes;  // the part of it that memory stands behind
   std::uint64_t free_bytes;      // free objects in them

@@ -14,7 +14,7 @@ namespace brimful::topology {
 namespace {
 
 // reclaim_idle() closes a context a second after its last slow path, and one without slow paths a second after it was
-// first seen to hold pending frees.
+// first seen to hold objects in magazines.
 constexpr std::uint64_t kLooks = 2;
 constexpr std::uint64_t kLongIdleMs = 2000;
 

@@ -42,14 +42,14 @@ void print_object(std::FILE* to, const char* key, const Names& names, const Valu
 }
 
 void print_census(std::FILE* to, const char* key, const Census& census) {
-  constexpr std::array kNames = {"live_bytes",     "pending_objects", "pending_bytes",  "slab_bytes",
-                                 "resident_bytes", "free_bytes",      "slabs",          "owned_slabs",
-                                 "most_owned",     "detached_slabs",  "central_slabs",  "contexts",
-                                 "context_bytes",  "header_bytes",    "metadata_bytes", "table_bytes"};
-  const std::array values = {census.live_bytes,     census.pending_objects, census.pending_bytes,  census.slab_bytes,
-                             census.resident_bytes, census.free_bytes,      census.slabs,          census.owned_slabs,
-                             census.most_owned,     census.detached_slabs,  census.central_slabs,  census.contexts,
-                             census.context_bytes,  census.header_bytes,    census.metadata_bytes, census.table_bytes};
+  constexpr std::array kNames = {"live_bytes",     "kept_objects",   "kept_bytes",     "slab_bytes",
+                                 "resident_bytes", "free_bytes",     "slabs",          "owned_slabs",
+                                 "most_owned",     "detached_slabs", "central_slabs",  "contexts",
+                                 "context_bytes",  "header_bytes",   "metadata_bytes", "table_bytes"};
+  const std::array values = {census.live_bytes,     census.kept_objects,   census.kept_bytes,     census.slab_bytes,
+                             census.resident_bytes, census.free_bytes,     census.slabs,          census.owned_slabs,
+                             census.most_owned,     census.detached_slabs, census.central_slabs,  census.contexts,
+                             census.context_bytes,  census.header_bytes,   census.metadata_bytes, census.table_bytes};
   print_object(to, key, kNames, values);
 }
 
@@ -94,7 +94,7 @@ void print_table(std::FILE* to, const Setting& setting, const std::vector<Result
   };
   size("live objects", &Census::live_bytes);
   size("resident in slabs", &Census::resident_bytes);
-  size("pending frees", &Census::pending_bytes);
+  size("in magazines", &Census::kept_bytes);
   size("contexts", &Census::context_bytes);
   size("headers of slabs", &Census::header_bytes);
   size("granule table", &Census::table_bytes);

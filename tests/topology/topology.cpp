@@ -156,7 +156,7 @@ Result run(const Workload& workload, Machine& machine, const Setting& setting, C
 
   machine.go_idle();
   result.idle = take_census();
-  checker.expect(result.idle.pending_objects == 0, workload.name, "idle CPUs keep frees that nobody was told of");
+  checker.expect(result.idle.kept_objects == 0, workload.name, "idle CPUs keep frees that nobody was told of");
   checker.expect(result.idle.owned_slabs == result.idle.most_owned, workload.name, "idle CPUs keep slabs");
   machine.shut_down();
   checker.expect(take_census().slabs == 0, workload.name, "slabs are left when no CPU works any more");

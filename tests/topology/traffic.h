@@ -29,7 +29,7 @@ namespace brimful::topology::traffic {
 
 // What a line holds.
 enum class Kind : std::uint8_t {
-  kContext,   // a context: slots, pending entries, queues, its lock, events
+  kContext,   // a context: slots, magazines, queues, its lock, events
   kOwner,     // first line of a slab's header: owner, class, list links
   kWords,     // words and offered words of a slab's groups
   kRemote,    // remote masks and their count

@@ -60,15 +60,15 @@ TEST(Events, NewSlabsAndFullOnesAreCounted) {
   const EventCounts frees = events_of([&objects] { free_all(objects); });
   EXPECT_EQ(of(frees, Event::kAdopt), 2U) << "the first free of each detached slab";
   EXPECT_GE(of(frees, Event::kReleaseSlab), 2U);
-  EXPECT_EQ(of(frees, Event::kPending), 0U);
+  EXPECT_EQ(of(frees, Event::kTell), 0U);
 }
 
-TEST(Events, FreesOfAnotherThreadsObjectsAreNotedAndTold) {
+TEST(Events, FreesOfAnotherThreadsObjectsAreKeptAndTold) {
   constexpr std::size_t kBytes = 112;
   const std::vector<void*> objects = allocate(objects_of_a_slab(kBytes) / 2, kBytes);
   const EventCounts events = events_of([&objects] { std::thread([&objects] { free_all(objects); }).join(); });
-  EXPECT_EQ(of(events, Event::kSlowFree), objects.size());
-  EXPECT_EQ(of(events, Event::kPending), objects.size());
+  EXPECT_GE(of(events, Event::kFlush), 1U) << "a full magazine";
+  EXPECT_LE(of(events, Event::kSlowFree), objects.size() / 8) << "the others are hits";
   EXPECT_GE(of(events, Event::kTell), objects.size() / kGroupObjects);
   EXPECT_LE(of(events, Event::kTell), objects.size() / 8) << "many objects to a tell";
   const EventCounts later = events_of([] { free_all(allocate(objects_of_a_slab(kBytes), kBytes)); });
