@@ -55,6 +55,7 @@ enum class Mutation {
   kDropCollectedBits,      // a holder that was moved keeps the remote bits that it has collected
   kSplitMagazineTake,      // a magazine is read in a section and emptied behind it
   kPushFromOutside,        // a push stores what it has computed from a magazine that it read before its section
+  kLeaveSection,           // a push leaves its section for a look at the last owner, and goes on behind it
   kReleaseWithoutLock,     // whoever tells the last bits releases the slab without its list's lock
   kDetachFilledSlot,       // the slot still leads to the group when the slab loses its owner
   kCloseWithoutBarrier,    // a context is emptied although a section may still be running in it

@@ -203,6 +203,7 @@ constexpr Case kCases[] = {
     {Mutation::kDropCollectedBits, "collected bits dropped", "a refill is moved"},
     {Mutation::kSplitMagazineTake, "a magazine taken in two steps", "frees of two slabs share a magazine"},
     {Mutation::kPushFromOutside, "a push of what was computed before", "two threads of a context fill"},
+    {Mutation::kLeaveSection, "a push that left its section for a moment", "two threads of a context fill"},
     {Mutation::kReleaseWithoutLock, "releasing without the lock", "two others empty a central slab"},
     {Mutation::kDetachFilledSlot, "detaching with the slot filled", "a detached slab is refilled"},
     {Mutation::kCloseWithoutBarrier, "closing without a barrier", "a context is closed while its thread frees"},

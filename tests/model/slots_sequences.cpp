@@ -299,6 +299,8 @@ Task<Outcome> SlotsWorld::section_free(Thread& t, uint64_t slab, uint64_t bit) {
 
 // Somebody else's, into the magazine. `marked`: ours after all, with the mark.
 Task<Outcome> SlotsWorld::section_free_foreign(Thread& t, uint64_t slab, uint64_t bit, bool* marked) {
+  uint64_t before = 0;
+  if (is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(t.context));
   co_await t.begin_section();
   const uint64_t id = t.context;
   const uint64_t owned_by = co_await t.load(owner(slab));
@@ -310,11 +312,12 @@ Task<Outcome> SlotsWorld::section_free_foreign(Thread& t, uint64_t slab, uint64_
   uint64_t last = kNobody;
   if (owned_by == kDetached) last = co_await t.load(last_owner(slab));
   if (t.aborted || last == id) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  if (is(Mutation::kLeaveSection) && owned_by == kDetached) t.end_section();
   const uint64_t free_before = co_await free_bits_in_section(t, slab);
   if (t.aborted || (free_before & bit) != 0) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
   const uint64_t active_id = co_await t.load(active(id));
   if (t.aborted || active_id != id) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
-  const uint64_t before = co_await t.load(magazine(id));
+  if (!is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(id));
   const bool full = std::popcount(before) == kMagazineObjects;
   if (t.aborted || full || (before & objects(slab, bit)) != 0) {
     co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;

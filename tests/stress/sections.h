@@ -14,7 +14,7 @@
 namespace brimful::stress {
 
 struct Section {
-  static constexpr size_t kMaxInstructions = 64;
+  static constexpr size_t kMaxInstructions = 128;
 
   uintptr_t start;  // first instruction of the section
   uintptr_t end;    // right behind the commit
