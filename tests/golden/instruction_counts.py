@@ -6,13 +6,16 @@ Reads the disassembly of the library that ships and walks each entry point along
 from the symbol, straight on through conditional jumps (they lead to slow paths), except those to
 another entry point (a sized delete whose size is right goes on as a free), along unconditional
 jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 29;
-operator new and delete the same. On the path there may be no call, no lock prefix, and no
-exchange with memory (which locks without saying so).
+operator new and delete the same. A free of another context's object, which goes into a magazine:
+77. On the path there may be no call, no lock prefix, and no exchange with memory (which locks
+without saying so).
 
 Second, every restartable section that the library registers is checked for the invariant that
 the design rests on: the last instruction of the section, and no other, writes to memory (the
 commit). Sections are found by their descriptors in the data (struct rseq_cs), so a section that
-somebody adds is checked too; the few that write before they commit are listed by name.
+somebody adds is checked too; the few that write before they commit are listed by name. And nothing
+jumps into the middle of a section: a thread that leaves one for a few instructions and comes back
+may have been moved to another CPU meanwhile, and is not aborted any more.
 
 Why a walk through the text and not a count of executed instructions: under a single-stepping
 tracer the kernel aborts every restartable section, so the hit path never completes there, and
@@ -49,9 +52,20 @@ BUDGETS = {
 # Functions with a section that prepares before it commits (writes more than once). An abort between
 # two of the writes must leave a state that every other path can go on from; that is proven where the
 # section is written, and a new one has to be entered here by hand.
-PREPARING = {"brimful_malloc", "brimful_new", "brimful_seq_install"}
+PREPARING = {
+    "brimful_malloc",
+    "brimful_new",
+    "brimful_free",
+    "brimful_seq_install",
+    "brimful_seq_magazine_push",
+    "brimful_seq_magazine_take",
+    "brimful_seq_magazine_forget",
+}
+# Most instructions of a free of another context's object, by the longest way through its section.
+FOREIGN_BUDGET = 77
 RSEQ_SIGNATURE = 0x53053053
 SECTION_LIMIT = 512  # bytes; a longer "section" is no descriptor of ours
+ENTRY_LIMIT = 16  # bytes: what stores the descriptor, in front of a section
 LONGEST_WALK = 200
 # Instructions whose last operand is read, not written.
 READ_ONLY = re.compile(r"^(cmp|test|bt$|bt[wlq]$|push|jmp|call|nop|prefetch|ud1)")
@@ -132,11 +146,25 @@ def hit_path(
     return path
 
 
+def foreign_path(
+    listing: dict[int, Instruction], own_path: list[Instruction], starts: set[int]
+) -> list[Instruction]:
+    """The instructions of a free of another context's object, from the path of one's own.
+
+    It is left by the first jump that leads to another section.
+    """
+    for i, instruction in enumerate(own_path):
+        target = instruction.target() if instruction.mnemonic.startswith("j") else None
+        if target is not None and any(target < start <= target + ENTRY_LIMIT for start in starts):
+            return own_path[: i + 1] + hit_path(listing, target, set())
+    return []
+
+
 def path_faults(path: list[Instruction], budget: int) -> list[str]:
     """What is wrong with a hit path."""
     faults = []
     if not path or not path[-1].mnemonic.startswith("ret"):
-        return ["the path does not end with ret (a loop, or a jump out of the library)"]
+        return ["no such path, or it does not end with ret (a loop, or a jump out of the library)"]
     if len(path) > budget:
         faults.append(f"{len(path)} instructions, the budget is {budget}")
     for instruction in path:
@@ -213,6 +241,11 @@ def section_faults(listing: dict[int, Instruction], start: int, length: int) -> 
     for instruction in body:
         if instruction.mnemonic.startswith(("call", "syscall")):
             faults.append(f"{instruction.mnemonic} inside of a section")
+    for instruction in listing.values():
+        target = instruction.target() if instruction.mnemonic.startswith("j") else None
+        is_inside = start <= instruction.address < start + length
+        if target is not None and start <= target < start + length and not is_inside:
+            faults.append(f"a way in from outside: {instruction.address:x}  {instruction.text}")
     if faults:
         faults += [f"    {each.address:8x}  {each.text}" for each in body]
     return faults
@@ -228,23 +261,24 @@ def main() -> int:
         return 1
     listing, table = disassemble(), symbols()
     entry_points = set(table.values())
+    found = sections()
+    starts = {start for start, _, _ in found}
+    paths = {
+        name: (hit_path(listing, table[name], entry_points) if name in table else [], budget)
+        for name, budget in BUDGETS.items()
+    }
+    foreign = foreign_path(listing, paths["free"][0], starts)
+    paths["free of another context's object"] = (foreign, FOREIGN_BUDGET)
     passed = failed = 0
-    for name, budget in BUDGETS.items():
-        if name not in table:
-            print(f"FAIL {name} is not exported")
-            failed += 1
-            continue
-        path = hit_path(listing, table[name], entry_points)
+    for name, (path, budget) in paths.items():
         faults = path_faults(path, budget)
         passed, failed = passed + (not faults), failed + bool(faults)
-        print(
-            f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions"
-        )
+        verdict = "FAIL" if faults else "ok  "
+        print(f"{verdict} {name}: {len(path)} of at most {budget} instructions")
         for fault in faults:
             print(f"     {fault}")
         if faults:
             print("".join(f"     {i + 1:3} {each.text}\n" for i, each in enumerate(path)), end="")
-    found = sections()
     if len(found) < 2:
         print(
             f"FAIL only {len(found)} restartable sections: malloc and free have one each at least"

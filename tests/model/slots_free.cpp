@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The model's frees that leave the fast path and its closing of contexts: free.cpp and reclaim.cpp of src/slots, function by
-// function; see slots_model.h.
+// The model's frees that leave the fast path and its closing of contexts: magazine.cpp, free.cpp and reclaim.cpp of
+// src/slots, function by function; see slots_model.h.
 #include <bit>
 
 #include "slots_model.h"
@@ -11,11 +11,67 @@ namespace {
 
 constexpr int kAttempts = 2;  // 8 in the source: once to go wrong, once to go right
 
-uint64_t owner_id(uint64_t owner) { return owner < kDetached ? owner & ~kHasRemote : owner; }
 bool is_context(uint64_t owner) { return owner < kContexts; }
-int64_t count_of(uint64_t bits) { return std::popcount(bits); }
 
 }  // namespace
+
+// --- magazine.cpp
+
+Task<bool> SlotsWorld::is_foreign(Thread& t, uint64_t slab, uint64_t id) {
+  const uint64_t found = co_await t.load(owner(slab));
+  if (found == kDetached) {
+    const uint64_t last = co_await t.load(last_owner(slab));
+    co_return last != id;
+  }
+  co_return owner_id(found) != id && found != kShared && found != kReleased;
+}
+
+Task<Outcome> SlotsWorld::push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit) {
+  const uint64_t seen = co_await free_bits(t, slab);
+  if ((seen & bit) != 0) report(slab, "before it goes into a magazine");
+  const Outcome pushed = co_await seq_magazine_push(t, context, slab, bit);
+  if (pushed == Outcome::kAlreadySet) report(slab, "in a magazine");
+  co_return pushed;
+}
+
+Task<bool> SlotsWorld::keep(Thread& t, uint64_t context, uint64_t slab, uint64_t bit) {
+  const bool foreign = co_await is_foreign(t, slab, context);
+  if (!foreign) co_return false;
+  const Outcome pushed = co_await push(t, context, slab, bit);
+  co_return pushed == Outcome::kDone;
+}
+
+Task<bool> SlotsWorld::keep_with_room(Thread& t, uint64_t slab, uint64_t bit) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const uint64_t context = t.context;
+    const Outcome pushed = co_await push(t, context, slab, bit);
+    if (pushed == Outcome::kDone) co_return true;
+    if (pushed == Outcome::kRefused) co_await flush_magazine(t, context);
+  }
+  co_return false;
+}
+
+Task<void> SlotsWorld::tell_all(Thread& t, uint64_t taken) {
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    const uint64_t bits = taken >> slab * kObjects & kAll;
+    if (bits != 0) co_await tell_owner(t, slab, bits);
+  }
+}
+
+Task<void> SlotsWorld::flush_magazine(Thread& t, uint64_t context) {
+  const uint64_t any = co_await t.load(magazine(context));
+  if (any == 0) co_return;
+  uint64_t taken = 0;
+  const Outcome outcome = co_await seq_magazine_take(t, context, &taken);
+  if (outcome == Outcome::kDone) co_await tell_all(t, taken);
+}
+
+Task<void> SlotsWorld::empty_magazine(Thread& t, uint64_t context) {
+  const uint64_t taken = co_await t.load(magazine(context));
+  co_await t.store(magazine(context), 0);
+  held(t.index) |= taken;
+  co_await tell_all(t, taken);
+}
 
 // --- free.cpp
 
@@ -71,22 +127,54 @@ Task<bool> SlotsWorld::tell_under_lock(Thread& t, uint64_t slab, uint64_t id, ui
   co_return told;
 }
 
-Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
-  const uint64_t told = co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(count_of(bits)));
-  const bool worth_publishing = (told + static_cast<uint64_t>(count_of(bits))) * 4 >= kObjects;
+Task<bool> SlotsWorld::is_worth_publishing(Thread& t, uint64_t slab) {
+  const uint64_t bits = co_await free_bits(t, slab);
+  co_return static_cast<unsigned>(std::popcount(bits)) * 4 >= kObjects;
+}
+
+Task<bool> SlotsWorld::tell_last_of_group(Thread& t, uint64_t slab, uint64_t bits, uint64_t* before) {
   uint64_t found = co_await t.load(owner(slab));
-  if (found == kDetached && worth_publishing) {
+  bool worth = false;
+  if (found == kDetached) worth = co_await is_worth_publishing(t, slab);
+  if (worth) {
     co_await publish(t, slab);
     found = co_await t.load(owner(slab));
   }
-  const uint64_t id = owner_id(found);
-  uint64_t before = 0;
-  if (id == kReleased) report(slab, "given back while pending");
-  co_await check_collected(t, slab, bits, "told");
-  const uint64_t free_before = co_await free_bits(t, slab);
+  const bool told = co_await tell_under_lock(t, slab, owner_id(found), bits, before);
+  co_return told;
+}
+
+Task<void> SlotsWorld::look_for_remote(Thread& t, uint64_t slab) {
+  const uint64_t context = t.context;
+  const bool locked = co_await try_lock(t, context_lock(context));
+  if (!locked) co_return;
+  const uint64_t found = co_await t.load(owner(slab));
+  if (owner_id(found) == context) co_await collect_all(t, slab, context);
+  co_await t.exchange(context_lock(context), 0);
+}
+
+Task<Outcome> SlotsWorld::free_own(Thread& t, uint64_t slab, uint64_t bit) {
+  const uint64_t found = co_await t.load(owner(slab));
+  const uint64_t mark = found < kDetached ? found & kHasRemote : 0;
+  uint64_t told = 0;
+  if (mark != 0 && !is(Mutation::kFreeMarkedBlindly)) told = co_await t.load(remote(slab));
+  if ((told & bit) != 0) report(slab, "own, but told");
+  const Outcome outcome = co_await seq_free(t, slab, bit, mark);
+  if (outcome == Outcome::kAlreadySet) report(slab, "own");
+  co_return outcome;
+}
+
+Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
+  uint64_t found = co_await t.load(owner(slab));
+  if (found == kReleased) report(slab, "given back meanwhile");
+  if (is(Mutation::kTrustOldOwner) && found == kDetached) co_await publish(t, slab);
+  const bool was_detached = found == kDetached;
+  const uint64_t own = co_await owner_bits(t, slab);
+  if ((own & bits) != 0) report(slab, "told");
+  uint64_t before = co_await t.load(remote(slab));
   bool done = false;
-  if ((free_before | bits) == kAll && !is(Mutation::kReleaseWithoutLock)) {
-    done = co_await tell_under_lock(t, slab, id, bits, &before);
+  if ((own | before | bits) == kAll && !is(Mutation::kReleaseWithoutLock)) {
+    done = co_await tell_last_of_group(t, slab, bits, &before);
   }
   if (done) {
     co_await mark_remote(t, slab);
@@ -95,8 +183,8 @@ Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
   }
   before = co_await t.fetch_or(remote(slab), bits);
   held(t.index) &= ~objects(slab, bits);
-  if ((before & bits) != 0) report(slab, "told");
-  if (is(Mutation::kReleaseWithoutLock) && id == kCentral) {
+  if ((before & bits) != 0) report(slab, "told before");
+  if (is(Mutation::kReleaseWithoutLock) && found == kCentral) {
     const uint64_t all = co_await free_bits(t, slab);
     if (all == kAll) {
       put(slab, Listed::kNowhere);
@@ -105,62 +193,53 @@ Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
     }
   }
   co_await mark_remote(t, slab);
-  if (is(Mutation::kNoRecheckAfterTelling) || !worth_publishing) co_return;
-  if (is(Mutation::kTrustOldOwner) && id == kDetached) co_return;
+  if (is(Mutation::kNoRecheckAfterTelling) || (is(Mutation::kTrustOldOwner) && was_detached)) co_return;
   found = co_await t.load(owner(slab));
-  if (found == kDetached) co_await publish(t, slab);
-}
-
-Task<void> SlotsWorld::take_and_tell(Thread& t, uint64_t context, uint64_t wanted) {
-  uint64_t taken = 0;
-  const Outcome outcome = co_await seq_pending_take(t, context, wanted, &taken);
-  if (outcome == Outcome::kDone && taken != 0) co_await tell_owner(t, wanted - 1, taken);
-}
-
-Task<void> SlotsWorld::flush_pending(Thread& t, uint64_t context) {
-  const uint64_t found = co_await t.load(key(context));
-  const uint64_t any = co_await t.load(mask(context));
-  if (any != 0) co_await take_and_tell(t, context, found);
+  if (found != kDetached) co_return;
+  const bool worth = co_await is_worth_publishing(t, slab);
+  if (worth) co_await publish(t, slab);
 }
 
 Task<void> SlotsWorld::free_remote(Thread& t, uint64_t slab, uint64_t bit) {
+  const bool kept = co_await keep_with_room(t, slab, bit);
+  if (kept) co_return;
   const uint64_t seen = co_await free_bits(t, slab);
   if ((seen & bit) != 0) report(slab, "before telling");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const uint64_t context = t.context;
-    uint64_t now = 0;
-    const Outcome added = co_await seq_pending_add(t, context, slab, bit, &now);
-    if (added == Outcome::kDone) {
-      if (now == kAll) co_await take_and_tell(t, context, slab + 1);
-      co_return;
-    }
-    if (added == Outcome::kAlreadySet) report(slab, "pending");
-    if (added != Outcome::kRefused) continue;
-    const uint64_t other = co_await t.load(key(context));
-    co_await take_and_tell(t, context, other);
-    co_await seq_pending_claim(t, context, slab);
-  }
   co_await tell_owner(t, slab, bit);
 }
 
+Task<bool> SlotsWorld::free_lightly(Thread& t, uint64_t slab, uint64_t bit) {
+  const uint64_t id = t.context;
+  const uint64_t found = co_await t.load(owner(slab));
+  if (owner_id(found) != id) {
+    const bool kept = co_await keep(t, id, slab, bit);
+    co_return kept;
+  }
+  const Outcome outcome = co_await free_own(t, slab, bit);
+  if (outcome == Outcome::kGroupFree) co_await on_countdown(t, slab);
+  co_return outcome == Outcome::kDone || outcome == Outcome::kGroupFree;
+}
+
+// As the program calls it: free's own attempts, then brimful_free_slow().
 Task<void> SlotsWorld::free(Thread& t, uint64_t slab, uint64_t bit) {
-  for (int attempt = 0; attempt <= kAttempts; ++attempt) {  // the first is the fast path's
-    const uint64_t id = t.context;
+  const Outcome outcome = co_await fast_free(t, slab, bit);
+  if (outcome == Outcome::kAlreadySet) report(slab, "in the fast path");
+  if (outcome == Outcome::kGroupFree) co_await on_countdown(t, slab);
+  if (outcome == Outcome::kDone || outcome == Outcome::kGroupFree) co_return;
+  const bool freed = co_await free_lightly(t, slab, bit);
+  if (!freed) co_await free_slowly(t, slab, bit);
+}
+
+// slots::free() of the source.
+Task<void> SlotsWorld::free_slowly(Thread& t, uint64_t slab, uint64_t bit) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const uint64_t found = co_await t.load(owner(slab));
-    if (found == id) {
-      const Outcome outcome = co_await seq_free(t, slab, bit);
-      if (outcome == Outcome::kAlreadySet) report(slab, "own");
+    const uint64_t id = t.context;
+    if (owner_id(found) == id) {
+      if ((found & kHasRemote) != 0) co_await look_for_remote(t, slab);
+      const Outcome outcome = co_await free_own(t, slab, bit);
       if (outcome == Outcome::kGroupFree) co_await on_countdown(t, slab);
       if (outcome == Outcome::kDone || outcome == Outcome::kGroupFree) co_return;
-      continue;
-    }
-    if (found == (id | kHasRemote)) {
-      const uint64_t context = t.context;
-      const bool locked = co_await try_lock(t, context_lock(context));
-      if (!locked) break;
-      const uint64_t again = co_await t.load(owner(slab));
-      if (owner_id(again) == context) co_await collect_all(t, slab, context);
-      co_await t.exchange(context_lock(context), 0);
       continue;
     }
     if (found != kDetached) break;
@@ -231,13 +310,7 @@ Task<void> SlotsWorld::close_context(Thread& t, uint64_t context) {
   if (!is(Mutation::kCloseWithoutBarrier)) co_await t.barrier();
   co_await t.store(slot(context), 0);
   if (!is(Mutation::kCloseWithoutBarrier) && !is(Mutation::kCloseWithOneBarrier)) co_await t.barrier();
-  const uint64_t bits = co_await t.load(mask(context));
-  const uint64_t found = co_await t.load(key(context));
-  if (bits != 0) {
-    co_await t.store(mask(context), 0);
-    held(t.index) |= objects(found - 1, bits);
-    co_await tell_owner(t, found - 1, bits);
-  }
+  co_await empty_magazine(t, context);
   co_await t.store(current(context), 0);
   for (uint64_t slab = 0; slab < kSlabs; ++slab) {
     if ((mine >> slab & 1) != 0) co_await rehome(t, slab);

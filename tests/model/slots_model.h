@@ -3,13 +3,13 @@
 // The slow paths of src/slots as a model: the same functions by the same names, on a heap small enough to try
 // every order of steps.
 //
-// Size: one class, three slabs of one group of two objects, two contexts with one pending entry each, a
+// Size: one class, three slabs of one group of two objects, two contexts with a magazine for two objects each, a
 // central index with its shared slab. What a lock guards (queues, `listed`, the central list) is plain state
 // here, touched without a step, because nobody else can look at it; what several threads touch without a lock
 // is a cell, also the current slab, which malloc's own advance reads.
 //
 // Invariant, after every step: each object of each slab is in exactly ONE place: live, free by the owner's words, in the
-// remote mask, in a context's pending mask, or in the hands of a thread that is about to put it into one of these. A
+// remote mask, in a context's magazine, or in the hands of a thread that is about to put it into one of these. A
 // double free is reported to a program that frees twice in sequence, and to no other. Of two frees at the same moment,
 // which may put an object into two places, neither is forgotten: one is reported, or both are still to be seen, unless the
 // object was handed out again or its slab given back meanwhile (the gap of the default tier). At the end: no lock is held, and
@@ -17,7 +17,8 @@
 // object.
 //
 // Left out on purpose: countdowns and ticks (they only time a look; here every free that makes the group all
-// free looks), batches (an offer takes the whole word), the hardened tier, and what is behind the heap lock.
+// free looks), batches (an offer takes the whole word), the filters of the magazines (they only say when to compare; here
+// a magazine is a mask of objects), the hardened tier, and what is behind the heap lock.
 #pragma once
 
 #include <string>
@@ -31,11 +32,13 @@ inline constexpr unsigned kSlabs = 3;
 inline constexpr unsigned kObjects = 2;  // per slab
 inline constexpr unsigned kContexts = 2;
 inline constexpr uint64_t kAll = (1u << kObjects) - 1;
+inline constexpr int kMagazineObjects = 2;
 inline constexpr uint64_t kNobody = 99;
 
 // Values of a slab's owner: context ids, with or without the mark, then these.
 inline constexpr uint64_t kHasRemote = 4;
 enum Owner : uint64_t { kDetached = 10, kCentral, kShared, kMoving, kReleased };
+inline uint64_t owner_id(uint64_t owner) { return owner < kDetached ? owner & ~kHasRemote : owner; }
 enum class Listed : uint64_t { kNowhere, kCurrent, kQueue, kInbox, kCentral };
 enum class Outcome { kDone, kOtherContext, kAborted, kRefused, kAlreadySet, kGroupFree };
 enum class Refill { kDone, kMoved, kNoMemory };
@@ -50,8 +53,9 @@ enum class Mutation {
   kAdoptByStore,           // adopt reads the owner and then stores it
   kPublishByStore,         // publish likewise
   kDropCollectedBits,      // a holder that was moved keeps the remote bits that it has collected
-  kSplitPendingTake,       // a pending mask is read in a section and cleared behind it
-  kClaimFullEntry,         // a pending entry gets a new key although its mask is not empty
+  kSplitMagazineTake,      // a magazine is read in a section and emptied behind it
+  kPushFromOutside,        // a push stores what it has computed from a magazine that it read before its section
+  kLeaveSection,           // a push leaves its section for a look at the last owner, and goes on behind it
   kReleaseWithoutLock,     // whoever tells the last bits releases the slab without its list's lock
   kDetachFilledSlot,       // the slot still leads to the group when the slab loses its owner
   kCloseWithoutBarrier,    // a context is emptied although a section may still be running in it
@@ -63,7 +67,10 @@ enum class Mutation {
   kCollectBlindly,         // collect_all does not look whether the owner freed the same object
   kLookOutsideOnly,        // it does, but not once more in the sequence that places the bits
   kCheckPlacedBits,        // it does so when it has placed them, when they are in the words by right
-  kUnmarkAfterCollecting,  // collect_all takes the mark down when it has collected, not before
+  kUnmarkAfterCollecting,  // collect_all takes the mark down when it found nothing, and does not look again
+  kNoFenceAfterUnmarking,  // it looks, but its store of the owner may still wait in the store buffer
+  kFreeMarkedBlindly,      // the free of a marked slab does not look at what others have freed
+  kTakeCentralUnflushed,   // a context takes over a slab and keeps objects of it in its magazine
 };
 
 // What a thread does, in order. Objects are named by the variable they are kept in.
@@ -111,21 +118,19 @@ class SlotsWorld : public World {
 
  private:
   // Cells.
-  static constexpr Cell kPerSlab = 6;
-  static constexpr Cell kPerContext = 7;
+  static constexpr Cell kPerSlab = 5;
+  static constexpr Cell kPerContext = 6;
   static Cell owner(uint64_t slab) { return static_cast<Cell>(slab * kPerSlab); }
   static Cell last_owner(uint64_t slab) { return owner(slab) + 1; }
   static Cell word(uint64_t slab) { return owner(slab) + 2; }
   static Cell offered(uint64_t slab) { return owner(slab) + 3; }
   static Cell remote(uint64_t slab) { return owner(slab) + 4; }
-  static Cell remote_count(uint64_t slab) { return owner(slab) + 5; }
   static Cell slot(uint64_t context) { return static_cast<Cell>(kSlabs * kPerSlab + context * kPerContext); }
-  static Cell key(uint64_t context) { return slot(context) + 1; }  // slab + 1, or 0; like slot and current
-  static Cell mask(uint64_t context) { return slot(context) + 2; }
-  static Cell active(uint64_t context) { return slot(context) + 3; }
-  static Cell context_lock(uint64_t context) { return slot(context) + 4; }
-  static Cell inbox(uint64_t context) { return slot(context) + 5; }  // a bit per slab
-  static Cell current(uint64_t context) { return slot(context) + 6; }
+  static Cell magazine(uint64_t context) { return slot(context) + 1; }  // a bit per object
+  static Cell active(uint64_t context) { return slot(context) + 2; }
+  static Cell context_lock(uint64_t context) { return slot(context) + 3; }
+  static Cell inbox(uint64_t context) { return slot(context) + 4; }    // a bit per slab
+  static Cell current(uint64_t context) { return slot(context) + 5; }  // slab + 1, or 0; like slot
   static constexpr Cell kCentralLock = kSlabs * kPerSlab + kContexts * kPerContext;
 
   // Ghosts: what locks guard, and what the programs hold.
@@ -153,16 +158,20 @@ class SlotsWorld : public World {
   // src/arch: the sequences.
   Task<uint64_t> seq_take(Thread& t);  // object + 1, or 0
   Task<bool> seq_advance(Thread& t);
-  Task<Outcome> seq_free(Thread& t, uint64_t slab, uint64_t bit);
+  Task<Outcome> fast_free(Thread& t, uint64_t slab, uint64_t bit);
+  Task<Outcome> section_free(Thread& t, uint64_t slab, uint64_t bit);
+  Task<Outcome> section_free_foreign(Thread& t, uint64_t slab, uint64_t bit, bool* marked);
+  Task<Outcome> section_free_marked(Thread& t, uint64_t slab, uint64_t bit);
+  Task<Outcome> seq_free(Thread& t, uint64_t slab, uint64_t bit, uint64_t mark);
+  Task<uint64_t> free_bits_in_section(Thread& t, uint64_t slab);
   Task<bool> begin_in(Thread& t, uint64_t context);
   Task<void> offer(Thread& t, uint64_t slab);
   Task<Outcome> seq_store_owner(Thread& t, uint64_t context, uint64_t slab, uint64_t value);
   Task<Outcome> seq_or(Thread& t, uint64_t context, uint64_t slab, uint64_t bits);
   Task<Outcome> seq_install(Thread& t, uint64_t context, uint64_t slab);
   Task<Outcome> seq_empty(Thread& t, uint64_t context);
-  Task<Outcome> seq_pending_add(Thread& t, uint64_t context, uint64_t slab, uint64_t bit, uint64_t* now);
-  Task<Outcome> seq_pending_take(Thread& t, uint64_t context, uint64_t wanted, uint64_t* taken);
-  Task<Outcome> seq_pending_claim(Thread& t, uint64_t context, uint64_t slab);
+  Task<Outcome> seq_magazine_push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit);
+  Task<Outcome> seq_magazine_take(Thread& t, uint64_t context, uint64_t* taken);
 
   void report(uint64_t slab, const char* where);
 
@@ -177,9 +186,11 @@ class SlotsWorld : public World {
   Task<void> check_uncollected(Thread& t, uint64_t slab, const char* where);
   Task<uint64_t> collect_remote(Thread& t, uint64_t slab);
   Task<void> return_remote(Thread& t, uint64_t slab, uint64_t bits);
+  Task<bool> collect_masks(Thread& t, uint64_t slab, uint64_t context, bool* found);
   Task<bool> collect_all(Thread& t, uint64_t slab, uint64_t context);
   Task<Refill> install_next_group(Thread& t, uint64_t context);
   Task<Refill> detach_full(Thread& t, uint64_t context);
+  Task<uint64_t> take_central(Thread& t, uint64_t context);
   Task<Refill> refill(Thread& t, uint64_t context);
   Task<uint64_t> allocate(Thread& t);
   Task<uint64_t> central_take(Thread& t, uint64_t context);
@@ -190,11 +201,22 @@ class SlotsWorld : public World {
   Task<void> adopt(Thread& t, uint64_t slab, uint64_t context);
   Task<void> drain_inbox(Thread& t, uint64_t context);
   Task<bool> tell_under_lock(Thread& t, uint64_t slab, uint64_t owner_id, uint64_t bits, uint64_t* before);
+  Task<bool> is_worth_publishing(Thread& t, uint64_t slab);
+  Task<bool> tell_last_of_group(Thread& t, uint64_t slab, uint64_t bits, uint64_t* before);
   Task<void> tell_owner(Thread& t, uint64_t slab, uint64_t bits);
-  Task<void> take_and_tell(Thread& t, uint64_t context, uint64_t wanted);
-  Task<void> flush_pending(Thread& t, uint64_t context);
+  Task<void> look_for_remote(Thread& t, uint64_t slab);
+  Task<Outcome> free_own(Thread& t, uint64_t slab, uint64_t bit);
+  Task<bool> is_foreign(Thread& t, uint64_t slab, uint64_t id);
+  Task<Outcome> push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit);
+  Task<bool> keep(Thread& t, uint64_t context, uint64_t slab, uint64_t bit);
+  Task<bool> keep_with_room(Thread& t, uint64_t slab, uint64_t bit);
+  Task<void> tell_all(Thread& t, uint64_t taken);
+  Task<void> flush_magazine(Thread& t, uint64_t context);
+  Task<void> empty_magazine(Thread& t, uint64_t context);
   Task<void> free_remote(Thread& t, uint64_t slab, uint64_t bit);
+  Task<bool> free_lightly(Thread& t, uint64_t slab, uint64_t bit);
   Task<void> free(Thread& t, uint64_t slab, uint64_t bit);
+  Task<void> free_slowly(Thread& t, uint64_t slab, uint64_t bit);
   Task<void> on_countdown(Thread& t, uint64_t slab);
   Task<void> rehome(Thread& t, uint64_t slab);
   Task<void> close_context(Thread& t, uint64_t context);

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kAttempts = 2;  // 8 in the source: once to go wrong, once to go right
 
-int64_t count_of(uint64_t bits) { return std::popcount(bits); }
-
 }  // namespace
 
 Task<bool> SlotsWorld::try_lock(Thread& t, Cell lock) {
@@ -40,7 +38,7 @@ Task<uint64_t> SlotsWorld::make_slab(Thread& t, uint64_t id) {
       if (cells[owner(slab)] != kReleased || settled(owner(slab)) != kReleased) continue;
       cells[owner(slab)] = cells[last_owner(slab)] = id;
       cells[word(slab)] = kAll;
-      cells[offered(slab)] = cells[remote(slab)] = cells[remote_count(slab)] = 0;
+      cells[offered(slab)] = cells[remote(slab)] = 0;
       put(slab, Listed::kNowhere, id);
       return slab + 1;
     }
@@ -91,42 +89,47 @@ Task<uint64_t> SlotsWorld::collect_remote(Thread& t, uint64_t slab) {
   if (any == 0) co_return 0;
   const uint64_t bits = co_await t.exchange(remote(slab), 0);
   held(t.index) |= objects(slab, bits);
-  co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(-count_of(bits)));
   co_return bits;
 }
 
 Task<void> SlotsWorld::return_remote(Thread& t, uint64_t slab, uint64_t bits) {
-  co_await t.fetch_add(remote_count(slab), static_cast<uint64_t>(count_of(bits)));
   co_await t.fetch_or(remote(slab), bits);
   held(t.index) &= ~objects(slab, bits);
 }
 
 // --- refill.cpp
 
-Task<bool> SlotsWorld::collect_all(Thread& t, uint64_t slab, uint64_t context) {
-  const uint64_t found = co_await t.load(owner(slab));
-  if ((found & kHasRemote) == 0) co_return true;
-  const bool late = is(Mutation::kUnmarkAfterCollecting);
-  Outcome outcome = Outcome::kDone;
-  if (!late) outcome = co_await seq_store_owner(t, context, slab, context);
-  if (outcome != Outcome::kDone) co_return false;
-  co_await t.fence();
+Task<bool> SlotsWorld::collect_masks(Thread& t, uint64_t slab, uint64_t context, bool* found) {
   const uint64_t bits = co_await collect_remote(t, slab);
-  if (bits != 0 && !is(Mutation::kCollectBlindly)) co_await check_collected(t, slab, bits, "collected");
-  if (bits != 0) outcome = co_await seq_or(t, context, slab, bits);
-  if (outcome == Outcome::kAlreadySet) report(slab, "placed");
-  if (bits != 0 && is(Mutation::kCheckPlacedBits)) co_await check_collected(t, slab, bits, "placed");
-  if (outcome != Outcome::kDone) {
-    if (!is(Mutation::kDropCollectedBits)) {
-      co_await return_remote(t, slab, bits);
-    } else {
-      held(t.index) &= ~objects(slab, bits);
-    }
-    co_await mark_remote(t, slab);
-    co_return false;
+  if (bits == 0) co_return true;
+  *found = true;
+  if (!is(Mutation::kCollectBlindly)) co_await check_collected(t, slab, bits, "collected");
+  const Outcome placed = co_await seq_or(t, context, slab, bits);
+  if (placed == Outcome::kAlreadySet) report(slab, "placed");
+  if (is(Mutation::kCheckPlacedBits)) co_await check_collected(t, slab, bits, "placed");
+  if (placed == Outcome::kDone) co_return true;
+  if (!is(Mutation::kDropCollectedBits)) {
+    co_await return_remote(t, slab, bits);
+  } else {
+    held(t.index) &= ~objects(slab, bits);
   }
-  if (late) outcome = co_await seq_store_owner(t, context, slab, context);
-  co_return outcome == Outcome::kDone;
+  co_await mark_remote(t, slab);
+  co_return false;
+}
+
+Task<bool> SlotsWorld::collect_all(Thread& t, uint64_t slab, uint64_t context) {
+  const uint64_t owned_by = co_await t.load(owner(slab));
+  if ((owned_by & kHasRemote) == 0) co_return true;
+  bool found = false;
+  bool collected = co_await collect_masks(t, slab, context, &found);
+  if (!collected) co_return false;
+  if (found) co_return true;
+  const Outcome unmarked = co_await seq_store_owner(t, context, slab, context);
+  if (unmarked != Outcome::kDone) co_return false;
+  if (is(Mutation::kUnmarkAfterCollecting)) co_return true;
+  if (!is(Mutation::kNoFenceAfterUnmarking)) co_await t.fence();
+  collected = co_await collect_masks(t, slab, context, &found);
+  co_return collected;
 }
 
 Task<Refill> SlotsWorld::install_next_group(Thread& t, uint64_t context) {
@@ -163,6 +166,12 @@ Task<Refill> SlotsWorld::detach_full(Thread& t, uint64_t context) {
   co_return Refill::kNoMemory;
 }
 
+Task<uint64_t> SlotsWorld::take_central(Thread& t, uint64_t context) {
+  const uint64_t slab = co_await central_take(t, context);
+  if (slab != 0 && !is(Mutation::kTakeCentralUnflushed)) co_await flush_magazine(t, context);
+  co_return slab;
+}
+
 Task<Refill> SlotsWorld::refill(Thread& t, uint64_t context) {
   co_await drain_inbox(t, context);
   // Three slabs of which any may be current, queued or central: more rounds would only repeat.
@@ -176,7 +185,7 @@ Task<Refill> SlotsWorld::refill(Thread& t, uint64_t context) {
     }
     uint64_t slab = first_of(t, Listed::kQueue, context);
     if (slab != 0) put(slab - 1, Listed::kNowhere, context);
-    if (slab == 0) slab = co_await central_take(t, context);
+    if (slab == 0) slab = co_await take_central(t, context);
     if (slab == 0) slab = co_await make_slab(t, context);
     if (slab == 0) co_return Refill::kNoMemory;
     put(slab - 1, Listed::kCurrent, context);

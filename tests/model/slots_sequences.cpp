@@ -18,7 +18,6 @@ SlotsWorld::SlotsWorld(const Scenario& scenario, Mutation mutation)
     cells[word(slab)] = setup.free;
     cells[offered(slab)] = setup.offered;
     cells[remote(slab)] = setup.told;
-    cells[remote_count(slab)] = static_cast<uint64_t>(std::popcount(setup.told));
     if (setup.told != 0 && setup.owner < kHasRemote) cells[owner(slab)] |= kHasRemote;
     put(slab, setup.listed, setup.owner);
     if (setup.listed == Listed::kCurrent) {
@@ -87,7 +86,7 @@ Task<void> SlotsWorld::run(Thread& t) {
         break;
       }
       case Action::What::kFlush:
-        co_await flush_pending(t, t.context);
+        co_await flush_magazine(t, t.context);
         break;
       case Action::What::kClose:
         co_await close_context(t, action.argument);
@@ -127,8 +126,7 @@ Task<void> SlotsWorld::run(Thread& t) {
 bool SlotsWorld::is_private(Cell cell, const Thread& thread) const {
   for (uint64_t context = 0; context < kContexts; ++context) {
     if (resident_[context] != thread.index) continue;
-    if (cell == slot(context) || cell == key(context) || cell == mask(context) || cell == active(context) ||
-        cell == current(context)) {
+    if (cell == slot(context) || cell == magazine(context) || cell == active(context) || cell == current(context)) {
       return true;
     }
   }
@@ -146,7 +144,7 @@ void SlotsWorld::check_always() {
       places += ((settled(word(slab)) | settled(offered(slab))) & bit) != 0;
       places += (settled(remote(slab)) & bit) != 0;
       for (uint64_t context = 0; context < kContexts; ++context) {
-        places += settled(key(context)) == slab + 1 && (settled(mask(context)) & bit) != 0;
+        places += (settled(magazine(context)) & object) != 0;
       }
       for (const Thread& thread : threads) places += (held(thread.index) & object) != 0;
       const bool races_for_it = races() != 0 && objects(0, 1) << (second_free() - 1) == object;
@@ -162,10 +160,11 @@ void SlotsWorld::check_end() {
   if (races() != 0) {
     const uint64_t slab = (second_free() - 1) / kObjects;
     const uint64_t bit = uint64_t{1} << (second_free() - 1) % kObjects;
+    const uint64_t object = objects(slab, bit);
     unsigned places = ((cells[word(slab)] | cells[offered(slab)]) & bit) != 0;
     places += (cells[remote(slab)] & bit) != 0;
     for (uint64_t context = 0; context < kContexts; ++context) {
-      places += cells[key(context)] == slab + 1 && (cells[mask(context)] & bit) != 0;
+      places += (cells[magazine(context)] & object) != 0;
     }
     if (places < 2 && cells[owner(slab)] != kReleased) fail("of two frees at the same moment one is forgotten");
     return;
@@ -191,8 +190,8 @@ void SlotsWorld::check_end() {
 }
 
 std::string SlotsWorld::name_of(Cell cell) const {
-  static const char* const slab_cells[] = {"owner", "last owner", "word", "offered", "remote", "remote count"};
-  static const char* const context_cells[] = {"slot", "key", "mask", "active id", "lock", "inbox", "current"};
+  static const char* const slab_cells[] = {"owner", "last owner", "word", "offered", "remote"};
+  static const char* const context_cells[] = {"slot", "magazine", "active id", "lock", "inbox", "current"};
   if (cell == kCentralLock) return "the central lock";
   if (cell < kSlabs * kPerSlab) {
     return std::string(slab_cells[cell % kPerSlab]) + " of slab " + std::to_string(cell / kPerSlab);
@@ -258,7 +257,7 @@ Task<bool> SlotsWorld::seq_advance(Thread& t) {
   const uint64_t slab = co_await t.load(current(id));
   if (t.aborted || slab == 0) co_return t.end_section() && false;
   const uint64_t owned_by = co_await t.load(owner(slab - 1));
-  if (t.aborted || owned_by != id) co_return t.end_section() && false;
+  if (t.aborted || owner_id(owned_by) != id) co_return t.end_section() && false;
   const uint64_t freed = co_await t.load(word(slab - 1));
   if (t.aborted || freed == 0) co_return t.end_section() && false;
   co_await t.store(slot(id), 0);
@@ -267,13 +266,104 @@ Task<bool> SlotsWorld::seq_advance(Thread& t) {
   co_return !t.end_section();
 }
 
-Task<Outcome> SlotsWorld::seq_free(Thread& t, uint64_t slab, uint64_t bit) {
+// free's own attempts, up to the slow path (kRefused, or aborted).
+Task<Outcome> SlotsWorld::fast_free(Thread& t, uint64_t slab, uint64_t bit) {
+  Outcome outcome = co_await section_free(t, slab, bit);
+  bool marked = false;
+  if (outcome == Outcome::kOtherContext) outcome = co_await section_free_foreign(t, slab, bit, &marked);
+  if (marked) outcome = co_await section_free_marked(t, slab, bit);
+  co_return outcome;
+}
+
+Task<Outcome> SlotsWorld::section_free(Thread& t, uint64_t slab, uint64_t bit) {
   uint64_t owned_by = 0;
   if (is(Mutation::kFreeOwnerOutside)) owned_by = co_await t.load(owner(slab));
   co_await t.begin_section();
   if (!is(Mutation::kFreeOwnerOutside)) owned_by = co_await t.load(owner(slab));
   const uint64_t id = is(Mutation::kFreeOwnerOutside) ? owned_by : t.context;
   if (t.aborted || owned_by != id || owned_by >= kHasRemote) {
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kOtherContext;
+  }
+  const uint64_t before = co_await t.load(word(slab));
+  uint64_t still_offered = 0;
+  if (!t.aborted) still_offered = co_await t.load(offered(slab));
+  if (!t.aborted && ((before | still_offered) & bit) != 0) {
+    t.end_section();
+    co_return Outcome::kAlreadySet;
+  }
+  if (!t.aborted) co_await t.store(word(slab), before | bit);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  co_return (before | bit) == kAll ? Outcome::kGroupFree : Outcome::kDone;
+}
+
+// Somebody else's, into the magazine. `marked`: ours after all, with the mark.
+Task<Outcome> SlotsWorld::section_free_foreign(Thread& t, uint64_t slab, uint64_t bit, bool* marked) {
+  uint64_t before = 0;
+  if (is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(t.context));
+  co_await t.begin_section();
+  const uint64_t id = t.context;
+  const uint64_t owned_by = co_await t.load(owner(slab));
+  const bool special = owned_by >= kShared;
+  if (t.aborted || special || owner_id(owned_by) == id) {
+    *marked = !t.aborted && !special;
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  }
+  uint64_t last = kNobody;
+  if (owned_by == kDetached) last = co_await t.load(last_owner(slab));
+  if (t.aborted || last == id) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  if (is(Mutation::kLeaveSection) && owned_by == kDetached) t.end_section();
+  const uint64_t free_before = co_await free_bits_in_section(t, slab);
+  if (t.aborted || (free_before & bit) != 0) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  const uint64_t active_id = co_await t.load(active(id));
+  if (t.aborted || active_id != id) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  if (!is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(id));
+  const bool full = std::popcount(before) == kMagazineObjects;
+  if (t.aborted || full || (before & objects(slab, bit)) != 0) {
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  }
+  co_await t.store(magazine(id), before | objects(slab, bit));
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  co_return Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::section_free_marked(Thread& t, uint64_t slab, uint64_t bit) {
+  co_await t.begin_section();
+  const uint64_t owned_by = co_await t.load(owner(slab));
+  if (t.aborted || owned_by != (t.context | kHasRemote)) {
+    co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  }
+  uint64_t others = co_await t.load(offered(slab));
+  uint64_t told = 0;
+  if (!t.aborted && !is(Mutation::kFreeMarkedBlindly)) told = co_await t.load(remote(slab));
+  others |= told;
+  uint64_t before = 0;
+  if (!t.aborted) before = co_await t.load(word(slab));
+  if (t.aborted || (others & bit) != 0) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
+  if ((before & bit) != 0) {
+    t.end_section();
+    co_return Outcome::kAlreadySet;
+  }
+  co_await t.store(word(slab), before | bit);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  co_return (before | bit) == kAll ? Outcome::kGroupFree : Outcome::kDone;
+}
+
+Task<uint64_t> SlotsWorld::free_bits_in_section(Thread& t, uint64_t slab) {
+  uint64_t bits = co_await t.load(word(slab));
+  uint64_t more = 0;
+  if (!t.aborted) more = co_await t.load(offered(slab));
+  bits |= more;
+  if (!t.aborted) more = co_await t.load(remote(slab));
+  co_return bits | more;
+}
+
+Task<Outcome> SlotsWorld::seq_free(Thread& t, uint64_t slab, uint64_t bit, uint64_t mark) {
+  co_await t.begin_section();
+  const uint64_t owned_by = co_await t.load(owner(slab));
+  if (t.aborted || owned_by != (t.context | mark)) {
     co_return t.end_section() ? Outcome::kAborted : Outcome::kOtherContext;
   }
   const uint64_t before = co_await t.load(word(slab));
@@ -348,45 +438,37 @@ Task<Outcome> SlotsWorld::seq_empty(Thread& t, uint64_t context) {
   co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
 }
 
-Task<Outcome> SlotsWorld::seq_pending_add(Thread& t, uint64_t context, uint64_t slab, uint64_t bit, uint64_t* now) {
+Task<Outcome> SlotsWorld::seq_magazine_push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit) {
+  uint64_t before = 0;
+  if (is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(context));
   const bool here = co_await begin_in(t, context);
   if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
-  const uint64_t found = co_await t.load(key(context));
-  if (t.aborted || found != slab + 1) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
-  const uint64_t before = co_await t.load(mask(context));
-  if (t.aborted || (before & bit) != 0) co_return t.end_section() ? Outcome::kAborted : Outcome::kAlreadySet;
-  co_await t.store(mask(context), before | bit);
-  if (t.end_section()) co_return Outcome::kAborted;
-  held(t.index) &= ~objects(slab, bit);
-  *now = before | bit;
-  co_return Outcome::kDone;
-}
-
-Task<Outcome> SlotsWorld::seq_pending_take(Thread& t, uint64_t context, uint64_t wanted, uint64_t* taken) {
-  const bool here = co_await begin_in(t, context);
-  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
-  const uint64_t found = co_await t.load(key(context));
-  if (t.aborted || found != wanted) co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
-  const uint64_t bits = co_await t.load(mask(context));
-  if (is(Mutation::kSplitPendingTake)) {
-    if (t.end_section()) co_return Outcome::kAborted;
-  }
-  if (!t.aborted) co_await t.store(mask(context), 0);
-  if (t.end_section()) co_return Outcome::kAborted;
-  if (wanted != 0) held(t.index) |= objects(wanted - 1, bits);
-  *taken = bits;
-  co_return Outcome::kDone;
-}
-
-Task<Outcome> SlotsWorld::seq_pending_claim(Thread& t, uint64_t context, uint64_t slab) {
-  const bool here = co_await begin_in(t, context);
-  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
-  const uint64_t bits = co_await t.load(mask(context));
-  if (t.aborted || (bits != 0 && !is(Mutation::kClaimFullEntry))) {
+  if (!is(Mutation::kPushFromOutside)) before = co_await t.load(magazine(context));
+  if (t.aborted || std::popcount(before) == kMagazineObjects) {
     co_return t.end_section() ? Outcome::kAborted : Outcome::kRefused;
   }
-  co_await t.store(key(context), slab + 1);
-  co_return t.end_section() ? Outcome::kAborted : Outcome::kDone;
+  if ((before & objects(slab, bit)) != 0) {
+    t.end_section();
+    co_return Outcome::kAlreadySet;
+  }
+  co_await t.store(magazine(context), before | objects(slab, bit));
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) &= ~objects(slab, bit);
+  co_return Outcome::kDone;
+}
+
+Task<Outcome> SlotsWorld::seq_magazine_take(Thread& t, uint64_t context, uint64_t* taken) {
+  const bool here = co_await begin_in(t, context);
+  if (!here) co_return t.aborted ? Outcome::kAborted : Outcome::kOtherContext;
+  const uint64_t found = co_await t.load(magazine(context));
+  if (is(Mutation::kSplitMagazineTake)) {
+    if (t.end_section()) co_return Outcome::kAborted;
+  }
+  if (!t.aborted) co_await t.store(magazine(context), 0);
+  if (t.end_section()) co_return Outcome::kAborted;
+  held(t.index) |= found;
+  *taken = found;
+  co_return Outcome::kDone;
 }
 
 }  // namespace brimful::model

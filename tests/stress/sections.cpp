@@ -56,17 +56,15 @@ class Symbols {
     return 0;
   }
 
-  // The function that holds an address, before relocation; of several names, the library's own.
-  const char* function_at(uintptr_t address) const {
-    const Elf64_Sym* best = nullptr;
+  // The section whose descriptor is at an address, before relocation: "free_foreign" of brimful_section_free_foreign.
+  const char* section_at(uintptr_t address) const {
+    static constexpr char kPrefix[] = "brimful_section_";
+    static constexpr size_t kLength = sizeof kPrefix - 1;
     for (const Elf64_Sym* symbol = first_; symbol != last_; ++symbol) {
-      if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_value > address) continue;
-      const bool own = std::strncmp(names_ + symbol->st_name, "brimful_", 8) == 0;
-      if (best == nullptr || symbol->st_value > best->st_value || (own && symbol->st_value == best->st_value)) {
-        best = symbol;
-      }
+      const char* name = names_ + symbol->st_name;
+      if (symbol->st_value == address && std::strncmp(name, kPrefix, kLength) == 0) return name + kLength;
     }
-    return best == nullptr ? "?" : names_ + best->st_name;
+    return "?";
   }
 
  private:
@@ -122,7 +120,7 @@ const char* read_sections(SectionTable* table) {
     section.start = descriptor->start_ip;
     section.end = descriptor->start_ip + descriptor->post_commit_offset;
     section.abort = descriptor->abort_ip;
-    std::snprintf(section.name, sizeof section.name, "%s", symbols.function_at(section.start - bias));
+    std::snprintf(section.name, sizeof section.name, "%s", symbols.section_at(reinterpret_cast<uintptr_t>(descriptor) - bias));
     if (!disassemble(&section, bias)) return "objdump is missing or could not disassemble this program";
   }
   return nullptr;

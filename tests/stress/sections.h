@@ -4,7 +4,7 @@
 //
 // The library keeps its rseq descriptors in one array between the symbols brimful_rseq_sections_begin and
 // _end, which are local in the static library. So they are looked up in the symbol table of /proc/self/exe
-// rather than by the linker; that also gives each section the name of the function that holds it. Instruction
+// rather than by the linker, and so are the descriptors' names (brimful_section_…), which are the sections'. Instruction
 // lengths come from `objdump`, which is there wherever a compiler is.
 #pragma once
 
@@ -14,12 +14,12 @@
 namespace brimful::stress {
 
 struct Section {
-  static constexpr size_t kMaxInstructions = 64;
+  static constexpr size_t kMaxInstructions = 128;
 
   uintptr_t start;  // first instruction of the section
   uintptr_t end;    // right behind the commit
   uintptr_t abort;  // where the kernel sends an interrupted thread
-  char name[64];    // the function that holds it
+  char name[64];    // as sequences.S calls it
   size_t count;     // instructions in [start, end)
   uintptr_t instructions[kMaxInstructions];
 

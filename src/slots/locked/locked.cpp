@@ -139,7 +139,6 @@ void sweep(ClassId size_class, unsigned sweeps, int* budget) {
 
 // The reserve for signal handlers is taken from by its remote masks, so an object goes back there.
 bool set_remote(Slab* slab, Place place) {
-  slab->remote_count().fetch_add(1, std::memory_order_relaxed);  // relaxed: nobody reads it in this build
   // pairs with: collect_remote(), allocate_emergency() (the object's last use)
   return (slab->remote(place.group).fetch_or(place.bit, std::memory_order_release) & place.bit) == 0;
 }
