@@ -217,15 +217,18 @@ def _locks(summary: Summary, console: Console) -> None:
         "row",
         "allocator",
         "contended/M",
-        "by kind",
         "busy/M",
         "acquired/M",
         "waited",
         "Mop/s",
+        "by kind",
     )
-    table = _table(*heads, right=[*heads[2:3], *heads[4:]])
+    table = _table(*heads, right=heads[2:-1])
+    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
     for one in counted:
-        table.add_row(*map(escape, lock_row(one)))
+        row, name, contended, kinds, *rest = lock_row(one)
+        if not one.missing:
+            table.add_row(*map(escape, (row, name, contended, *rest, kinds)))
     _print(console, "Locks", table)
     _say(
         console,
@@ -233,6 +236,9 @@ def _locks(summary: Summary, console: Console) -> None:
         " operation is a malloc and its free. Counted in runs of their own."
         f" Everybody else: {NOT_COUNTED}.",
     )
+    for one in counted:
+        if one.missing:
+            _say(console, f"Not counted: {one.cell}, {one.allocator}: {one.missing}.")
 
 
 def _ours(summary: Summary, console: Console) -> None:
