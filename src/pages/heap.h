@@ -14,7 +14,7 @@ namespace brimful::pages {
 struct Heap {
   constexpr explicit Heap(meta::Arena::Fallback fallback) : arena(fallback) {}
 
-  sync::Mutex lock;
+  sync::HeapMutex lock;
   meta::Arena arena;
   meta::GranuleTable table;
   PageHeap pages{table, arena};

@@ -13,15 +13,20 @@
 //        └────────take────── Central ──all free──▶ Released
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/list.h"
+#include "config/build.h"
 #include "meta/header.h"
 #include "sync/mutex.h"
 
 namespace brimful::slots {
 
-class Central {
+// Where these locks are all there is (the middle layers for study), two of them must not lie in one cache line.
+inline constexpr std::size_t kCentralAlignment = config::kMiddle == config::Middle::kContexts ? alignof(void*) : 64;
+
+class alignas(kCentralAlignment) Central {
  public:
   // Takes a slab with free objects for context `id`, or nullptr.
   Slab* take(std::uint32_t id);
@@ -39,7 +44,7 @@ class Central {
   // One object of the shared slab; nullptr when there is no memory.
   void* allocate_shared(ClassId size_class);
 
-  sync::Mutex lock;
+  sync::CentralMutex lock;
 
  private:
   std::uint64_t take_from_shared();

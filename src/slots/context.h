@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "arch/layout.h"
 #include "arch/sequences.h"
@@ -54,15 +55,16 @@ struct alignas(64) Context {
   std::uint32_t active_id;  // its id while sequences may run in it, else kNoContext. Written under `lock`
   std::uint32_t id;         // constant
 
-  sync::Mutex lock;
+  sync::ContextMutex lock;
   std::int32_t heartbeat;  // groups that malloc may still take without a look at the clock; lossy by design
+  bool taken;              // a thread context that a thread holds; heap lock
+  bool orphaned;           // its thread did not survive a fork; heap lock
+
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim
   std::uint64_t swept_ms;                // last look for idle current slabs
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
-  bool taken;                            // a thread context that a thread holds; heap lock
-  bool orphaned;                         // its thread did not survive a fork; heap lock
   alignas(64) ClassQueue queues[kClassCount];
   slots::Events events;  // what slow paths did here; written by who runs here, read by reports
 };
@@ -70,7 +72,7 @@ struct alignas(64) Context {
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
 static_assert(offsetof(Context, pending) == BRIMFUL_CONTEXT_PENDING);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
-static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && sizeof(sync::Mutex) == 4);
+static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && std::is_standard_layout_v<sync::ContextMutex>);
 static_assert(offsetof(Context, heartbeat) == BRIMFUL_CONTEXT_HEARTBEAT);
 static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);
 static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT &&

@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint64_t kIdleMs = 1000;
 constexpr std::uint64_t kLookEveryMs = 500;
 constinit std::atomic<std::uint64_t> next_look_ms{0};
+constinit std::atomic<bool> orphans_wait{false};
 
 // Visits every slab of the context's queues and slots. Caller holds its lock.
 template <class Visit>
@@ -124,6 +125,31 @@ void release_empty_partials(Context* context) {
 }
 
 }  // namespace
+
+void orphan_other_threads() {
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) {
+    if (c->taken && c != thread_state.own_context) c->orphaned = true;
+  }
+  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+}
+
+void reclaim_orphans() {
+  // relaxed: a hint; the context's own flag is read under the heap lock
+  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    {
+      const sync::MutexLock guard(pages::heap.lock);
+      if (!context->orphaned) continue;
+      context->orphaned = false;
+    }
+    context->lock.lock();
+    release_context(context);
+    context->lock.unlock();
+    recycle_context(context);
+    return;
+  }
+  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
+}
 
 void reclaim_idle(std::uint64_t now_ms) {
   // relaxed: two threads may both look; the contexts' locks sort them

@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
-// A mutex of one word on a futex (Drepper, "Futexes Are Tricky", mutex 2): 0 free, 1 held, 2 held with waiters. No
+// Futex: a mutex of one word (Drepper, "Futexes Are Tricky", mutex 2): 0 free, 1 held, 2 held with waiters. No
 // allocation, no owner record, works in shared and static builds alike. Used on slow paths only.
 //
-// Ranks, lowest first; a thread takes them in this order and never the other way: context (try only) → central index
-// of a class → heap. fork() takes them all in the same order.
+// Mutex<rank>: a futex, its place in the order of locks (sync/rank.h) and its counters (sync/counters.h) behind the word,
+// so that the line that is fetched for the lock holds what is counted. Every lock of the library is one. What that costs
+// where nobody else wants the lock is a load, an add and a store; the clock is read only by those who wait.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "base/compiler.h"
+#include "sync/counters.h"
+#include "sync/rank.h"
+
 namespace brimful::sync {
 
-class Mutex {
+class Futex {
  public:
-  void lock() {
-    std::uint32_t expected = 0;
-    // pairs with: unlock() (the previous holder's writes)
-    if (!state_.compare_exchange_strong(expected, 1, std::memory_order_acquire,
-                                        std::memory_order_relaxed)) {  // relaxed: a failed attempt reads nothing
-      lock_contended();
-    }
-  }
-
-  // Never waits. true when the mutex is now ours.
+  // Never waits. true when it is now ours.
   bool try_lock() {
     std::uint32_t expected = 0;
     // pairs with: unlock() (the previous holder's writes)
@@ -31,8 +27,11 @@ class Mutex {
                                           std::memory_order_relaxed);  // relaxed: a failed attempt reads nothing
   }
 
+  // Waits until it is ours. For after a failed try_lock(). Returns how often the thread slept.
+  std::uint64_t wait();
+
   void unlock() {
-    // pairs with: lock(), try_lock() (our writes)
+    // pairs with: wait(), try_lock() (our writes)
     if (state_.exchange(0, std::memory_order_release) == 2) wake_one();
   }
 
@@ -42,21 +41,80 @@ class Mutex {
   }
 
  private:
-  void lock_contended();
   void wake_one();
 
   std::atomic<std::uint32_t> state_{0};
 };
 
+// The slow half of Mutex::lock(), the same for every rank.
+void lock_contended(Futex& futex, LockCounters& counters);
+
+template <Rank kRank>
+class Mutex {
+ public:
+  void lock() {
+    wait_for(kRank);
+    if (BRIMFUL_LIKELY(futex_.try_lock())) {
+      counters_.count();
+    } else {
+      lock_contended(futex_, counters_);
+    }
+    hold(kRank);
+  }
+
+  // Never waits. true when the mutex is now ours.
+  bool try_lock() {
+    if (BRIMFUL_UNLIKELY(!futex_.try_lock())) {
+      counters_.count_busy();
+      return false;
+    }
+    counters_.count();
+    hold(kRank);
+    return true;
+  }
+
+  // For fork(), which holds others of this rank: neither checked nor counted, because a sweep over every lock says nothing
+  // about the use of this one.
+  void lock_for_fork() {
+    if (!futex_.try_lock()) futex_.wait();
+    hold(kRank);
+  }
+
+  void unlock() {
+    release(kRank);
+    futex_.unlock();
+  }
+
+  // In the child of a fork, whose only thread holds every lock: unlocks, and forgets waiters that were not copied. The
+  // counters go on.
+  void reset() {
+    release(kRank);
+    futex_.reset();
+  }
+
+  // Takes no lock.
+  [[nodiscard]] LockUse use() const { return counters_.read(); }
+
+ private:
+  Futex futex_;  // first: the fast paths look at a context's
+  LockCounters counters_;
+};
+
+using ContextMutex = Mutex<Rank::kContext>;
+using CentralMutex = Mutex<Rank::kCentral>;
+using HeapMutex = Mutex<Rank::kHeap>;
+static_assert(sizeof(Futex) == 4 && sizeof(ContextMutex) == 48);
+
+template <typename Lock>
 class MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
+  explicit MutexLock(Lock& mutex) : mutex_(mutex) { mutex_.lock(); }
   ~MutexLock() { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
  private:
-  Mutex& mutex_;
+  Lock& mutex_;
 };
 
 }  // namespace brimful::sync

@@ -17,7 +17,7 @@ namespace {
 
 TEST(Mutex, LetsOneThreadInAtATime) {
   constexpr int kRounds = 20000;
-  Mutex mutex;
+  HeapMutex mutex;
   long counter = 0;
   int inside = 0;
   std::vector<std::thread> threads;
@@ -37,7 +37,7 @@ TEST(Mutex, LetsOneThreadInAtATime) {
 }
 
 TEST(Mutex, TryLockNeverWaitsAndNeverSharesTheLock) {
-  Mutex mutex;
+  HeapMutex mutex;
   ASSERT_TRUE(mutex.try_lock());
   std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
   mutex.unlock();
@@ -62,7 +62,7 @@ TEST(Mutex, TryLockNeverWaitsAndNeverSharesTheLock) {
 }
 
 TEST(Mutex, WakesEveryThreadThatSleepsOnIt) {
-  Mutex mutex;
+  HeapMutex mutex;
   mutex.lock();
   std::atomic<int> done{0};
   std::vector<std::thread> threads;
@@ -80,7 +80,7 @@ TEST(Mutex, WakesEveryThreadThatSleepsOnIt) {
 }
 
 TEST(Mutex, LeavesErrnoAloneWhenItWaits) {
-  Mutex mutex;
+  HeapMutex mutex;
   mutex.lock();
   std::thread waiter([&] {
     errno = 4711;
@@ -96,11 +96,89 @@ TEST(Mutex, LeavesErrnoAloneWhenItWaits) {
 }
 
 TEST(Mutex, ForgetsItsHolderAndWaitersWhenReset) {
-  Mutex mutex;
+  HeapMutex mutex;
   mutex.lock();
   mutex.reset();
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
+}
+
+TEST(Mutex, CountsAcquisitionsThatNobodyDisputes) {
+  HeapMutex mutex;
+  for (int i = 0; i < 5; ++i) {
+    const MutexLock guard(mutex);
+  }
+  ASSERT_TRUE(mutex.try_lock());
+  mutex.unlock();
+  const LockUse use = mutex.use();
+  EXPECT_EQ(use.acquisitions, 6U);
+  EXPECT_EQ(use.contended, 0U);
+  EXPECT_EQ(use.sleeps, 0U);
+  EXPECT_EQ(use.wait_ns, 0U);
+  EXPECT_EQ(use.busy, 0U);
+}
+
+TEST(Mutex, CountsWhoWaitsHowOftenItSleepsAndHowLong) {
+  HeapMutex mutex;
+  mutex.lock();
+  std::thread waiter([&] { const MutexLock guard(mutex); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_EQ(mutex.use().acquisitions, 1U) << "who waits is counted when the wait is over";
+  mutex.unlock();
+  waiter.join();
+  const LockUse use = mutex.use();
+  EXPECT_EQ(use.acquisitions, 2U);
+  EXPECT_EQ(use.contended, 1U);
+  EXPECT_GE(use.sleeps, 1U);
+  // The waiter may have started late on a busy machine, but not by all of it.
+  EXPECT_GE(use.wait_ns, 1'000'000U);
+  EXPECT_LE(use.wait_ns, 60'000'000'000U);
+}
+
+TEST(Mutex, CountsAttemptsThatFindItHeldAsBusyOnly) {
+  HeapMutex mutex;
+  mutex.lock();
+  std::thread([&] {
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(mutex.try_lock());
+  }).join();
+  mutex.unlock();
+  const LockUse use = mutex.use();
+  EXPECT_EQ(use.busy, 3U);
+  EXPECT_EQ(use.acquisitions, 1U);
+  EXPECT_EQ(use.contended, 0U);
+}
+
+TEST(Mutex, LosesNoCountAmongManyThreads) {
+  HeapMutex mutex;
+  std::atomic<std::uint64_t> taken{0};
+  std::atomic<std::uint64_t> busy{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20000; ++i) {
+        if (i % 3 == 0 && !mutex.try_lock()) {
+          ++busy;
+          continue;
+        }
+        if (i % 3 != 0) mutex.lock();
+        ++taken;
+        mutex.unlock();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mutex.use().acquisitions, taken.load());
+  EXPECT_EQ(mutex.use().busy, busy.load());
+}
+
+TEST(Mutex, KeepsItsCountsWhenResetAndGoesOnCounting) {
+  HeapMutex mutex;
+  { const MutexLock guard(mutex); }
+  mutex.lock_for_fork();
+  mutex.reset();
+  EXPECT_EQ(mutex.use().acquisitions, 1U) << "fork is not counted";
+  { const MutexLock guard(mutex); }
+  EXPECT_EQ(mutex.use().acquisitions, 2U);
 }
 
 }  // namespace

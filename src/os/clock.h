@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// Time as precise as the system has it, for what is measured: some 20 ns to read. What only decides by the millisecond
+// asks calls.now_ms(), which is cheaper.
+#pragma once
+
+#include <cstdint>
+
+namespace brimful::os {
+
+// Nanoseconds of CLOCK_MONOTONIC. errno is kept.
+std::uint64_t monotonic_ns();
+
+}  // namespace brimful::os
