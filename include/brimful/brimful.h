@@ -12,6 +12,7 @@
 #define BRIMFUL_BRIMFUL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__cplusplus)
 extern "C" {
@@ -52,6 +53,51 @@ void brimful_free_aligned_sized(void* pointer, size_t alignment, size_t bytes);
 
 /* "0.1.0" */
 const char* brimful_version(void);
+
+/* Statistics. docs/guide/statistics.md explains the numbers. */
+
+/* Every lock of the allocator is one of these kinds. */
+enum brimful_lock {
+  BRIMFUL_LOCK_HEAP,    /* one: address space, large blocks, slabs made and given back */
+  BRIMFUL_LOCK_CENTRAL, /* one for each size class: memory that passes between threads */
+  BRIMFUL_LOCK_CONTEXT, /* one for each context, a CPU's or a thread's */
+};
+
+/* What happened to one lock, or to all of a kind, since the process began; a forked child goes on from its parent's
+ * numbers. Later versions may add members at the end. */
+struct brimful_lock_stats {
+  size_t size;           /* set by the caller: sizeof(struct brimful_lock_stats) */
+  size_t object_bytes;   /* the size class, of the lock of one class; else 0 */
+  uint64_t locks;        /* how many locks the numbers are the sum of */
+  uint64_t acquisitions; /* times taken; those of fork, which takes every lock there is, are not counted */
+  uint64_t contended;    /* of those: the lock was held, and the thread waited, spinning or asleep */
+  uint64_t sleeps;       /* times a waiting thread went to sleep in the kernel */
+  uint64_t wait_ns;      /* time from the failed attempt until the lock was taken, nanoseconds */
+  uint64_t busy;         /* attempts that would not wait and found the lock held; they are no acquisitions */
+};
+
+/* Fills *into with the numbers of a kind of locks. With BRIMFUL_LOCK_CENTRAL, object_bytes chooses the class that serves
+ * objects of that many bytes, and 0 the sum over all classes; with the other kinds it must be 0. Members that this
+ * library does not know are set to 0. To visit every class:
+ *
+ *   struct brimful_lock_stats s = {.size = sizeof s};
+ *   for (size_t n = 1; brimful_get_lock_stats(BRIMFUL_LOCK_CENTRAL, n, &s) == 0; n = s.object_bytes + 1) ...
+ *
+ * Returns 0; EINVAL for an unknown kind, for object_bytes above the largest class (32 KiB), or when into->size is less
+ * than that of the structure's first version. Takes no lock, so it answers while others hold them, and from signal
+ * handlers; errno is kept. Cost: O(1), for a sum O(classes) or O(contexts). */
+int brimful_get_lock_stats(enum brimful_lock which, size_t object_bytes, struct brimful_lock_stats* into);
+
+enum brimful_format {
+  BRIMFUL_FORMAT_TEXT, /* tables */
+  BRIMFUL_FORMAT_JSON, /* one line */
+};
+
+/* Writes all statistics to a file descriptor: bytes, live and free objects of each size class, locks, events of slow
+ * paths. Allocates nothing and writes all of it by one write(2) where the system takes that much. Takes the heap's lock
+ * while it counts, O(64-KiB granules in use). Returns 0; EINVAL for an unknown format; ENOMEM; EDEADLK from a signal
+ * handler that interrupted this thread in the allocator; or write(2)'s error. errno is kept. */
+int brimful_print_stats(int descriptor, enum brimful_format format);
 
 /* With on_exhaustion:hook, called when the reserved address space is used up, with the size of the request in bytes:
  * nonzero lets the heap reserve more, zero makes the request fail. It runs under the heap's lock: it must not allocate.

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "alloc/allocate.h"
+#include "brimful/brimful.h"
 #include "config/build.h"
 #include "config/options.h"
-#include "os/report.h"
 #include "stats/snapshot.h"
 
 namespace {
@@ -90,17 +90,8 @@ int malloc_info(int options, FILE* stream) noexcept {
   return 0;
 }
 
-void malloc_stats() noexcept {
-  const Snapshot now = snapshot();
-  const auto line = [](const char* name, std::uint64_t bytes) {
-    brimful::os::report(brimful::Line() << name << bytes << " bytes");
-  };
-  line("live:                 ", now.live_bytes);
-  line("free inside slabs:    ", now.slab_free_bytes);
-  line("free, not given back: ", now.dirty_bytes);
-  line("metadata mapped:      ", now.metadata_bytes);
-  line("address space:        ", now.reserved_bytes + now.huge_bytes);
-}
+// More than glibc prints, in tables: what brimful_print_stats() writes.
+void malloc_stats() noexcept { brimful_print_stats(STDERR_FILENO, BRIMFUL_FORMAT_TEXT); }
 
 // `pad` asks to keep that much at the top of the heap; there is no top here, so all free memory goes.
 int malloc_trim(std::size_t) noexcept { return brimful::alloc::trim() > 0 ? 1 : 0; }

@@ -8,6 +8,7 @@
 
 #include "base/line.h"
 #include "os/environment.h"
+#include "os/kept_stderr.h"
 #include "os/report.h"
 
 namespace brimful::config {
@@ -132,7 +133,7 @@ void report_warning(const char* text) { os::report(Line() << text); }
 
 }  // namespace
 
-constinit Options options = {0, 0, 1000, 0, 0, 0};
+constinit Options options = {0, 0, 1000, 0, 0, 0, 0};
 
 Options initial_options() {
   Options result = {};
@@ -165,6 +166,7 @@ void load() {
       apply_one({option.name, strlen(option.name)}, {value, strlen(value)}, options, report_warning);
     }
   }
+  if (print_stats() != PrintStats::kOff) os::keep_stderr();
 }
 
 }  // namespace brimful::config

@@ -13,6 +13,7 @@ namespace brimful::config {
 enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
 enum class Tier : std::int64_t { kDefault, kHardened };
 enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 
 struct Options {
   std::int64_t front_end;       // FrontEnd
@@ -21,6 +22,7 @@ struct Options {
   std::int64_t tier;            // Tier
   std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
   std::int64_t on_exhaustion;   // Exhaustion
+  std::int64_t print_stats;     // PrintStats
 };
 
 struct OptionInfo {
@@ -46,12 +48,15 @@ inline constexpr OptionInfo kOptions[] = {
      "bytes of address space taken beforehand; 0: 32G, less under a limit"},
     {"on_exhaustion", &Options::on_exhaustion, "grow|null|hook|abort", false, 0, 3, 0,
      "when the reserve is used up: take more, return NULL, call the hook, or abort"},
+    {"print_stats", &Options::print_stats, "off|exit|json", false, 0, 2, 0,
+     "exit: statistics as tables on stderr when the program exits; json: as one line"},
 };
 
 // The values in force. Written by load() only.
 extern Options options;
 
-// Reads the environment into `options`. No allocation; at most one warning line per wrong entry.
+// Reads the environment into `options`, and keeps the way to stderr when something is to be printed at exit. No
+// allocation; at most one warning line per wrong entry.
 void load();
 
 // For tests: applies one "key:value,key:value" text to `into`, warning through `warn` (nullptr: silently).
@@ -63,5 +68,6 @@ Options initial_options();
 inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
 inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
 inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
+inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

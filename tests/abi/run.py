@@ -37,7 +37,7 @@ def compile_program(source: Path, how: str, folder: Path) -> Path:
         return program
     is_cxx = source.suffix == ".cpp"
     command = ["g++", "-std=c++20"] if is_cxx else ["gcc", "-std=gnu11"]
-    command += ["-O2", "-g", "-pthread", *WARNINGS]
+    command += ["-O2", "-g", "-pthread", *WARNINGS, "-I", str(ROOT / "include")]
     command += {"dynamic": ["-fPIE", "-pie"], "static": ["-static"]}.get(
         kind, ["-fPIE", "-static-pie"]
     )

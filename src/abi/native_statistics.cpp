@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// The statistics of include/brimful/brimful.h. Enumerators come from C programs, so every value is looked at.
+#include <errno.h>
+#include <string.h>
+
+#include "brimful/brimful.h"
+#include "classes/size_classes.h"
+#include "os/errno_guard.h"
+#include "os/write.h"
+#include "stats/locks.h"
+#include "stats/output.h"
+#include "stats/print.h"
+
+namespace {
+
+// The structure as it was first published: a caller can't know less.
+constexpr std::size_t kFirstVersionBytes = 64;
+static_assert(sizeof(brimful_lock_stats) == kFirstVersionBytes);
+
+brimful_lock_stats numbers(const brimful::sync::LockUse& use, std::uint64_t locks, std::size_t object_bytes) {
+  return {sizeof(brimful_lock_stats),
+          object_bytes,
+          locks,
+          use.acquisitions,
+          use.contended,
+          use.sleeps,
+          use.wait_ns,
+          use.busy};
+}
+
+// false: no such lock.
+bool find(brimful_lock which, std::size_t object_bytes, brimful_lock_stats* found) {
+  if (which == BRIMFUL_LOCK_CENTRAL && object_bytes != 0) {
+    if (object_bytes > brimful::kMaxClassBytes) return false;
+    const brimful::ClassId size_class = brimful::class_of(object_bytes);
+    *found = numbers(brimful::stats::central_lock(size_class), 1, brimful::kSizeClasses[size_class].bytes);
+    return true;
+  }
+  if (object_bytes != 0) return false;
+  brimful::stats::LockReport all = {};
+  brimful::stats::read_locks(all);
+  switch (which) {
+    case BRIMFUL_LOCK_HEAP:
+      *found = numbers(all.heap, 1, 0);
+      return true;
+    case BRIMFUL_LOCK_CENTRAL:
+      *found = numbers(all.central, brimful::kClassCount, 0);
+      return true;
+    case BRIMFUL_LOCK_CONTEXT:
+      *found = numbers(all.context, all.contexts, 0);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int brimful_get_lock_stats(brimful_lock which, std::size_t object_bytes, struct brimful_lock_stats* into) {
+  if (into->size < kFirstVersionBytes) return EINVAL;
+  struct brimful_lock_stats found = {};
+  if (!find(which, object_bytes, &found)) return EINVAL;
+  found.size = into->size;
+  memset(into, 0, into->size);
+  memcpy(into, &found, sizeof found);
+  return 0;
+}
+
+int brimful_print_stats(int descriptor, brimful_format format) {
+  if (format != BRIMFUL_FORMAT_TEXT && format != BRIMFUL_FORMAT_JSON) return EINVAL;
+  const brimful::os::ErrnoGuard guard;
+  brimful::stats::Output output;
+  const bool is_json = format == BRIMFUL_FORMAT_JSON;
+  const int fault =
+      brimful::stats::print(output, is_json ? brimful::stats::Format::kJson : brimful::stats::Format::kText);
+  return fault != 0 ? fault : brimful::os::write_whole(descriptor, output.data(), output.size());
+}
+
+}  // extern "C"

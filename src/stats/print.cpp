@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//
+// The sections of stats/print.h. Tables leave out what was never used, and the locks of classes that nobody waited for;
+// JSON leaves out unused classes only: who reads it by program shall find every other key.
+#include "stats/print.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/build.h"
+#include "config/options.h"
+#include "os/clock.h"
+#include "slots/thread.h"
+
+namespace brimful::stats {
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+// When the library was initialised: for a preloaded or linked library that is the program's start.
+constinit std::uint64_t began_ns = 0;
+
+__attribute__((constructor(101))) void note_beginning() { began_ns = os::monotonic_ns(); }
+
+// Address space and usable bytes, blocks with a mapping of their own included.
+std::uint64_t reserved_bytes(const Snapshot& heap) { return heap.reserved_bytes + heap.huge_bytes; }
+std::uint64_t committed_bytes(const Snapshot& heap) { return heap.committed_bytes + heap.huge_bytes; }
+
+const char* front_end(const Report& report) { return report.is_per_cpu ? "percpu" : "thread"; }
+const char* tier() { return config::is_hardened() ? "hardened" : "default"; }
+
+void process_text(Output& out, const Report& report) {
+  out << "brimful: statistics of process " << report.process << ", ";
+  out.thousandths(report.run_ms) << " s after its start: version " << config::kVersion << ", front end "
+                                 << front_end(report) << ", " << report.locks.contexts
+                                 << (report.locks.contexts == 1 ? " context" : " contexts") << ", tier " << tier()
+                                 << "\n";
+}
+
+void process_json(Json& json, const Report& report) {
+  json.string("version", config::kVersion);
+  json.number("pid", report.process);
+  json.thousandths("seconds", report.run_ms);
+  json.string("front_end", front_end(report));
+  json.string("tier", tier());
+  json.number("contexts", report.locks.contexts);
+}
+
+void bytes_text(Output& out, const Report& report) {
+  const auto line = [&](const char* name, std::uint64_t bytes) { out.left(name, 24).right(bytes, 16) << " bytes\n"; };
+  line("  live", report.heap.live_bytes);
+  line("  free inside slabs", report.heap.slab_free_bytes);
+  line("  free, not given back", report.heap.dirty_bytes);
+  line("  metadata", report.heap.metadata_bytes);
+  line("  committed", committed_bytes(report.heap));
+  line("  address space", reserved_bytes(report.heap));
+}
+
+void bytes_json(Json& json, const Report& report) {
+  json.begin("bytes");
+  json.number("live", report.heap.live_bytes);
+  json.number("slab_free", report.heap.slab_free_bytes);
+  json.number("dirty", report.heap.dirty_bytes);
+  json.number("metadata", report.heap.metadata_bytes);
+  json.number("committed", committed_bytes(report.heap));
+  json.number("reserved", reserved_bytes(report.heap));
+  json.end();
+}
+
+void blocks_text(Output& out, const Report& report) {
+  out << "  blocks of          live          free         slabs    live bytes\n";
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    const ClassUse& use = report.heap.classes[c];
+    if (use.slabs == 0) continue;
+    out.right(kSizeClasses[c].bytes, 11);
+    out.right(use.live, 14).right(use.free, 14).right(use.slabs, 14).right(use.live * kSizeClasses[c].bytes, 14)
+        << "\n";
+  }
+  const auto line = [&](const char* name, std::uint64_t blocks, std::uint64_t bytes) {
+    if (blocks != 0) out.right(name, 11).right(blocks, 14).right("", 28).right(bytes, 14) << "\n";
+  };
+  line("large", report.heap.large_blocks, report.heap.large_bytes);
+  line("huge", report.heap.huge_blocks, report.heap.huge_bytes);
+}
+
+void blocks_json(Json& json, const Report& report) {
+  json.begin("classes");
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    const ClassUse& use = report.heap.classes[c];
+    if (use.slabs == 0) continue;
+    json.begin(kSizeClasses[c].bytes);
+    json.number("live", use.live);
+    json.number("free", use.free);
+    json.number("slabs", use.slabs);
+    json.end();
+  }
+  json.end();
+  const auto blocks = [&](const char* name, std::uint64_t count, std::uint64_t bytes) {
+    json.begin(name);
+    json.number("blocks", count);
+    json.number("bytes", bytes);
+    json.end();
+  };
+  blocks("large", report.heap.large_blocks, report.heap.large_bytes);
+  blocks("huge", report.heap.huge_blocks, report.heap.huge_bytes);
+}
+
+bool was_used(const sync::LockUse& use) { return use.acquisitions != 0 || use.busy != 0; }
+
+void lock_columns(Output& out, const sync::LockUse& use) {
+  out.right(use.acquisitions, 14).right(use.contended, 14).right(use.sleeps, 14).right(use.wait_ns, 14);
+  out.right(use.busy, 14) << "\n";
+}
+
+void locks_text(Output& out, const Report& report) {
+  out << "  lock       acquisitions     contended        sleeps       wait ns          busy\n";
+  lock_columns(out.left("  heap", 11), report.locks.heap);
+  lock_columns(out.left("  central", 11), report.locks.central);
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    const sync::LockUse& use = report.locks.classes[c];
+    if (use.contended != 0 || use.busy != 0) lock_columns(out.right(kSizeClasses[c].bytes, 11), use);
+  }
+  lock_columns(out.left("  context", 11), report.locks.context);
+}
+
+void lock_json(Json& json, const sync::LockUse& use) {
+  json.number("acquisitions", use.acquisitions);
+  json.number("contended", use.contended);
+  json.number("sleeps", use.sleeps);
+  json.number("wait_ns", use.wait_ns);
+  json.number("busy", use.busy);
+}
+
+void locks_json(Json& json, const Report& report) {
+  json.begin("locks");
+  json.begin("heap");
+  lock_json(json, report.locks.heap);
+  json.end();
+  json.begin("central");
+  lock_json(json, report.locks.central);
+  json.begin("classes");
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    if (!was_used(report.locks.classes[c])) continue;
+    json.begin(kSizeClasses[c].bytes);
+    lock_json(json, report.locks.classes[c]);
+    json.end();
+  }
+  json.end();
+  json.end();
+  json.begin("context");
+  lock_json(json, report.locks.context);
+  json.end();
+  json.end();
+}
+
+void events_text(Output& out, const Report& report) {
+  out << "  events of slow paths\n";
+  for (std::size_t i = 0; i < slots::kEventCount; ++i) {
+    if (report.heap.events[i] == 0) continue;
+    (out << "    ").left(slots::kEventNames[i], 20).right(report.heap.events[i], 16) << "\n";
+  }
+}
+
+void events_json(Json& json, const Report& report) {
+  json.begin("events");
+  for (std::size_t i = 0; i < slots::kEventCount; ++i) json.number(slots::kEventNames[i], report.heap.events[i]);
+  json.end();
+}
+
+struct Section {
+  void (*text)(Output& out, const Report& report);
+  void (*json)(Json& json, const Report& report);
+};
+
+// In the order in which they are printed.
+constexpr Section kSections[] = {
+    {process_text, process_json}, {bytes_text, bytes_json},   {blocks_text, blocks_json},
+    {locks_text, locks_json},     {events_text, events_json},
+};
+
+void take_report(Report& into) {
+  read_locks(into.locks);  // first: the snapshot takes the heap lock
+  take_snapshot(into.heap);
+  into.process = static_cast<std::uint64_t>(syscall(SYS_getpid));
+  into.run_ms = (os::monotonic_ns() - began_ns) / kNsPerMs;
+  into.is_per_cpu = slots::is_per_cpu();
+}
+
+}  // namespace
+
+int print(Output& output, Format format) {
+  if (!output.is_usable()) return ENOMEM;
+  if (slots::thread_state.depth != 0) return EDEADLK;
+  {
+    const slots::SlowScope scope;
+    slots::prepare();
+  }
+  Report report = {};
+  take_report(report);
+  if (format == Format::kText) {
+    for (const Section& section : kSections) section.text(output, report);
+    return 0;
+  }
+  Json json(output);
+  json.begin();
+  for (const Section& section : kSections) section.json(json, report);
+  json.end();
+  output << "\n";
+  return 0;
+}
+
+}  // namespace brimful::stats
