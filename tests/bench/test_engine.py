@@ -233,6 +233,10 @@ class LockCounters(unittest.TestCase):
         asked = [(one.cell, one.allocator) for one in result.contention]
         self.assertEqual(asked, [("x", "brimful")] * 3)
 
+    def test_a_long_row_is_asked_once(self) -> None:
+        result = run(FakeRuns(), [work("x", rounds=2)], self.preset)
+        self.assertEqual(len(result.contention), 1)
+
     def test_who_failed_in_a_row_is_not_asked_there(self) -> None:
         faults = {"brimful": Status.CRASHED}
         self.assertEqual(run(FakeRuns(faults=faults), [work("x")], self.preset).contention, [])

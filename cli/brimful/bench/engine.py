@@ -234,8 +234,10 @@ class Engine:
 
     def _lock_counters(self) -> bool:
         """What the locks of each of ours count in each of our workloads. False as above."""
-        for _ in range(self.preset.contention):
+        for number in range(self.preset.contention):
             for work in self._works_with_locks():
+                if number > 0 and work.rounds is not None:
+                    continue  # one run of a long row is enough
                 for allocator in self._ours():
                     if (work.cell.name, allocator.name) in self._failed:
                         continue
@@ -292,8 +294,12 @@ class Engine:
     def _kept_for_locks_s(self) -> float:
         """As far as the rows' costs are known: of each visit's turns, those of ours."""
         turns = len(self._allocators) + (self._baseline is not None)
-        costs = sum(self._cost_s.get(work.cell.name, 0.0) for work in self._works_with_locks())
-        return self.preset.contention * costs * len(self._ours()) / max(turns, 1)
+        costs = sum(
+            self._cost_s.get(work.cell.name, 0.0)
+            * (self.preset.contention if work.rounds is None else min(self.preset.contention, 1))
+            for work in self._works_with_locks()
+        )
+        return costs * len(self._ours()) / max(turns, 1)
 
     def _tell(self, what: str, work: Work, allocator: Allocator) -> None:
         self._listener(
