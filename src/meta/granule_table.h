@@ -19,6 +19,10 @@ namespace brimful::meta {
 // Where entries lead that no granule uses: free() of such an address leaves the fast path here.
 extern Header none;
 
+// The header that free() of the address looks at, for any address at all. Takes no lock: exact while a block at the
+// address is live, else a header that was there.
+Header* header_of(std::uint64_t address);
+
 class GranuleTable {
  public:
   // The most granules a table can have: 1 TiB of windows.
@@ -41,11 +45,14 @@ class GranuleTable {
   // The entry that free() would look at for any address at all.
   [[nodiscard]] Header* look_up(std::uint64_t address) const { return get(id_of(address)); }
 
-  void set(GranuleId id, Header* header) { entries_[id.raw()] = header; }
-  void set_all(GranuleId first, GranuleCount count, Header* header) {
-    for (std::uint32_t i = 0; i < count.raw(); ++i) entries_[first.raw() + i] = header;
+  void set(GranuleId id, Header* header) {
+    // relaxed: whoever frees a block got its address from the program, after this
+    std::atomic_ref(entries_[id.raw()]).store(header, std::memory_order_relaxed);
   }
-  void clear(GranuleId id) { entries_[id.raw()] = &none_header(); }
+  void set_all(GranuleId first, GranuleCount count, Header* header) {
+    for (std::uint32_t i = 0; i < count.raw(); ++i) set(GranuleId(first.raw() + i), header);
+  }
+  void clear(GranuleId id) { set(id, &none_header()); }
 
   // Flags of a granule. Guarded by the heap lock.
   static constexpr std::uint8_t kCommitted = 1;  // readable and writable

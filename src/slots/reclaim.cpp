@@ -14,6 +14,7 @@
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -36,6 +37,7 @@ void for_each_slab(Context* context, Visit visit) {
 
 // A slab out of its context: gives it back, shares it, or leaves it detached until somebody frees one of its objects.
 void rehome(Slab* slab) {
+  check_uncollected(slab);
   set_listed(slab, Listed::kNowhere);
   if (is_all_free(slab)) {
     release_slab(slab);
@@ -60,12 +62,7 @@ void close_slots(Context* context) {
 
 void release_context(Context* context) {
   close_slots(context);
-  for (PendingEntry& entry : context->pending) {
-    const std::uint64_t mask = entry.mask;
-    if (mask == 0) continue;
-    entry.mask = 0;
-    tell_owner(reinterpret_cast<Slab*>(entry.key & ~std::uint64_t{63}), static_cast<unsigned>(entry.key & 63), mask);
-  }
+  empty_magazines(context);
   drain_inbox(context);
   for (ClassQueue& queue : context->queues) {
     if (Slab* slab = queue.current) {
@@ -108,6 +105,14 @@ bool close_context(Context* context) {
   // pairs with: sequences, which read it in their context
   std::atomic_ref(context->active_id).store(context->id, std::memory_order_release);
   return closed;
+}
+
+// A CPU that only frees what others allocated has no slow path that looks at the clock.
+bool keeps_something(Context* context) {
+  for (std::uint32_t& count : context->counts) {
+    if (std::atomic_ref(count).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
+  }
+  return false;
 }
 
 void release_empty_partials(Context* context) {
@@ -158,7 +163,13 @@ void reclaim_idle(std::uint64_t now_ms) {
   const std::uint32_t own_id = current_id();
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
+    if (context->id == own_id || context->taken) continue;
+    if (active == 0) {
+      if (keeps_something(context))
+        context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
+      continue;
+    }
+    if (now_ms - active < kIdleMs) continue;
     if (!context->lock.try_lock()) continue;
     const bool closed = close_context(context);
     context->lock.unlock();
@@ -168,7 +179,7 @@ void reclaim_idle(std::uint64_t now_ms) {
 
 void reclaim_all() {
   Context* own = current_context();
-  if (own != nullptr) flush_pending(own);
+  if (own != nullptr) flush_magazines(own);
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (!context->lock.try_lock()) continue;
     drain_inbox(context);

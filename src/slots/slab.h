@@ -3,9 +3,10 @@
 // What a slab's words say, and making and unmaking slabs.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
+#include "base/bits.h"
+#include "base/compiler.h"
 #include "meta/header.h"
 
 namespace brimful::slots {
@@ -75,7 +76,7 @@ inline bool has_free(Slab* slab) {
 
 inline unsigned free_objects(Slab* slab) {
   unsigned count = 0;
-  for (unsigned g = 0; g < slab->groups; ++g) count += static_cast<unsigned>(std::popcount(free_bits(slab, g)));
+  for (unsigned g = 0; g < slab->groups; ++g) count += count_ones(free_bits(slab, g));
   return count;
 }
 
@@ -89,21 +90,38 @@ inline std::int32_t busy_groups(Slab* slab) {
   return count > 0 ? count : 1;
 }
 
+// Objects of the group (a mask) are free already and were freed again.
+[[noreturn]] void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
+
+// `mask` are objects that the caller holds between two places: taken from a pending entry or the remote mask, not yet put
+// anywhere. The owner's words must not hold them. One that they do was freed twice, by its owner and by another at about the
+// same moment, and neither could see it. No false alarm: when malloc handed the object out, its bit was in neither word
+// (also after an aborted offer: a slot leads to a group only when the offer is complete, which ends with each bit in
+// one word), and since then it has been freed once, by which we hold it.
+inline void check_collected(Slab* slab, unsigned group, std::uint64_t mask) {
+  const std::uint64_t twice = mask & owner_bits(slab, group);
+  if (BRIMFUL_UNLIKELY(twice != 0)) report_twice(slab, group, twice);
+}
+
+// The same for a slab whose owner's words nobody else writes now (its context is taken apart, or it is given back): of two
+// such frees one is still in the remote masks.
+inline void check_uncollected(Slab* slab) {
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    // pairs with: tell_owner() (a report's only interest is the bit)
+    check_collected(slab, g, slab->remote(g).load(std::memory_order_acquire));
+  }
+}
+
 // Takes the bits that other contexts freed in the group. The caller must give them a place: the word, or back.
 inline std::uint64_t collect_remote(Slab* slab, unsigned group) {
   // relaxed: an empty mask needs no order; a full one is taken by the exchange below
   if (slab->remote(group).load(std::memory_order_relaxed) == 0) return 0;
   // pairs with: tell_owner() (what the freeing threads did with the objects before)
-  const std::uint64_t mask = slab->remote(group).exchange(0, std::memory_order_acquire);
-  slab->remote_count().fetch_sub(static_cast<unsigned>(std::popcount(mask)),
-                                 std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
-  return mask;
+  return slab->remote(group).exchange(0, std::memory_order_acquire);
 }
 
 // Returns bits taken by collect_remote() that found no place. Always legal.
 inline void return_remote(Slab* slab, unsigned group, std::uint64_t mask) {
-  slab->remote_count().fetch_add(static_cast<unsigned>(std::popcount(mask)),
-                                 std::memory_order_relaxed);  // relaxed: as above
   // pairs with: collect_remote() (the objects' last use)
   slab->remote(group).fetch_or(mask, std::memory_order_release);
 }
