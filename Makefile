@@ -34,6 +34,13 @@ build/%/build.ninja: CMakePresets.json
 lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
 	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful brimful_static brimful_relocatable
 
+STUDIES := study-class study-global
+STUDY_TARGETS ?= brimful
+
+.PHONY: study
+study: $(STUDIES:%=build/%/build.ninja) ## the library with locks in place of contexts, for comparison: build/study-*
+	@for preset in $(STUDIES); do cmake --build build/$$preset -j $(JOBS) --target $(STUDY_TARGETS) || exit; done
+
 .PHONY: run
 run: ## install what is missing, then compare real programs under the system's malloc and under brimful
 	@tools/install-deps.sh run

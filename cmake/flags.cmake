@@ -42,6 +42,7 @@ target_compile_options(brimful_flags INTERFACE
 target_compile_definitions(brimful_flags INTERFACE
   _GNU_SOURCE
   BRIMFUL_VERSION="${PROJECT_VERSION}"
+  BRIMFUL_MIDDLE=${brimful_middle_${BRIMFUL_MIDDLE}}
   $<$<STREQUAL:${BRIMFUL_ARCH},generic>:BRIMFUL_ARCH_GENERIC=1>)
 
 # The sanitizers go on everything, tests and allocator alike.

@@ -14,6 +14,12 @@
 
 file(GLOB_RECURSE brimful_common CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 list(FILTER brimful_common EXCLUDE REGEX "/src/(arch|abi)/")
+# The parts of slots/ that differ between the middle layers.
+if(BRIMFUL_MIDDLE STREQUAL "contexts")
+  list(FILTER brimful_common EXCLUDE REGEX "/src/slots/locked/")
+else()
+  list(FILTER brimful_common EXCLUDE REGEX "/src/slots/(free|reclaim|refill|thread)[.]cpp$")
+endif()
 file(GLOB brimful_arch CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.cpp
      ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.S)
 file(GLOB brimful_native CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/abi/native_*.cpp)

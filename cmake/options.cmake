@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: MIT
 #
 # The switches of a build. CMake picks files by them; the sources themselves see only
-# BRIMFUL_ARCH_GENERIC, BRIMFUL_DEBUG and BRIMFUL_INTERPOSE, and only arch/, config/build.h and base/compiler.h look.
+# BRIMFUL_ARCH_GENERIC, BRIMFUL_DEBUG, BRIMFUL_INTERPOSE and BRIMFUL_MIDDLE, and only arch/, config/build.h and base/compiler.h look.
 
 option(BRIMFUL_INTERPOSE "Define malloc, operator new and the rest; OFF leaves only the brimful_* names" ON)
 option(BRIMFUL_ARCH_GENERIC "Use the portable C++ sequences in place of the assembly" OFF)
 option(BRIMFUL_TESTS "Build the tests" OFF)
 set(BRIMFUL_SANITIZE "" CACHE STRING "Comma-separated sanitizers for -fsanitize=; empty for none")
+# For study (docs/design/0010): what the contexts are worth is seen by leaving them out.
+set(BRIMFUL_MIDDLE "contexts" CACHE STRING "The middle layer: contexts, class-mutex or global-lock")
+set_property(CACHE BRIMFUL_MIDDLE PROPERTY STRINGS contexts class-mutex global-lock)
+set(brimful_middle_contexts kContexts)
+set(brimful_middle_class-mutex kClassMutex)
+set(brimful_middle_global-lock kGlobalLock)
+if(NOT DEFINED brimful_middle_${BRIMFUL_MIDDLE})
+  message(FATAL_ERROR "BRIMFUL_MIDDLE is contexts, class-mutex or global-lock, not ${BRIMFUL_MIDDLE}")
+endif()
 
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_STANDARD 20)

@@ -36,3 +36,10 @@ foreach(source IN LISTS stress_sources)
       ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
   endforeach()
 endforeach()
+
+# Many more threads than CPUs, and with them a fork every few rounds of the host.
+foreach(front_end IN LISTS front_ends)
+  register(NAME stress.oracle_stress.${front_end}.72_threads.long LABELS long TIMEOUT 7200
+    COMMAND oracle_stress --no-self-test --threads 72 --ops 20000000
+    ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
+endforeach()

@@ -33,13 +33,6 @@ struct Block {
   [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr; }
 };
 
-Header* header_of(std::uint64_t address) {
-  // pairs with: GranuleTable::cover() (the table that goes with the mask)
-  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_acquire);
-  // relaxed: ordered by the mask
-  return std::atomic_ref(arch::brimful_hot.table).load(std::memory_order_relaxed)[(address >> kGranuleShift) & mask];
-}
-
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
 // For reports only. Caller holds the heap lock.
 Run* enclosing_run(std::uint64_t address) {
@@ -54,7 +47,7 @@ Run* enclosing_run(std::uint64_t address) {
 }
 
 [[noreturn]] void bad_pointer(std::uint64_t address, const char* call) {
-  const Header* owner = header_of(address);
+  const Header* owner = meta::header_of(address);
   bool was_used = false;
   if (owner->kind != Kind::kSlab || address - owner->start >= owner->count * kSizeClasses[owner->size_class].bytes) {
     owner = nullptr;
@@ -69,13 +62,14 @@ Run* enclosing_run(std::uint64_t address) {
 
 // The block in a window that starts at `address`, or an empty one. Takes no lock.
 Block find_in_windows(std::uint64_t address) {
-  Header* header = header_of(address);
+  Header* header = meta::header_of(address);
   Block block;
   switch (header->kind) {
     case Kind::kSlab: {
-      const std::uint64_t index = std::rotr((address - header->start) * header->multiplier, BRIMFUL_DIVISION_SHIFT);
-      if (index < header->count) {
-        block.slab = static_cast<Slab*>(header);
+      auto* slab = static_cast<Slab*>(header);
+      const std::uint64_t index = slab->index_of(address);
+      if (index < slab->count) {
+        block.slab = slab;
         block.index = index;
         return block;
       }
@@ -249,6 +243,7 @@ void brimful::arch::brimful_free_slow(Header* header, std::uint64_t index) {
   if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || index >= header->count)) {
     return brimful_free_other(header, index);
   }
+  if (BRIMFUL_LIKELY(slots::free_lightly(static_cast<Slab*>(header), index))) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (scope.nested()) return slots::free_nested(static_cast<Slab*>(header), index);

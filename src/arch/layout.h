@@ -10,6 +10,7 @@
 #define BRIMFUL_HEADER_MULTIPLIER 8
 #define BRIMFUL_HEADER_COUNT 16
 #define BRIMFUL_HEADER_OWNER 24
+#define BRIMFUL_HEADER_LAST_OWNER 28
 #define BRIMFUL_HEADER_COUNTDOWN 32
 #define BRIMFUL_HEADER_CLASS 37
 #define BRIMFUL_HEADER_GROUPS 38
@@ -19,6 +20,11 @@
 #define BRIMFUL_MAX_OBJECTS 4096   /* in a slab: 64 groups of 64 */
 #define BRIMFUL_OFFERED_BEHIND 512 /* 64 words of 8 bytes */
 #define BRIMFUL_HEADER_OFFERED 576
+
+/* Owners that free() knows: meta/header.h. */
+#define BRIMFUL_OWNER_HAS_REMOTE 0x40000000
+#define BRIMFUL_OWNER_DETACHED 0xFFFFFFF0
+#define BRIMFUL_OWNER_SHARED 0xFFFFFFF2
 
 /* struct brimful_hot_globals. */
 #define BRIMFUL_HOT_TABLE 0
@@ -34,15 +40,24 @@
 #define BRIMFUL_BLOCK_SMALL 0
 #define BRIMFUL_BLOCK_MEDIUM 1032
 #define BRIMFUL_BLOCK_SIZES 1296
-#define BRIMFUL_BLOCK_CONTEXTS 1872
+#define BRIMFUL_BLOCK_LIMITS 1872
+#define BRIMFUL_BLOCK_CONTEXTS 1944
 
-/* struct Context: 72 slots {word pointer, base}, then the pending entries {key, mask}, then the id. */
+/* struct Context: 72 slots {word pointer, base}, how many objects each magazine holds, the id …, queues, magazines. */
 #define BRIMFUL_CLASSES 72
-#define BRIMFUL_CONTEXT_PENDING 1152
-#define BRIMFUL_CONTEXT_ACTIVE_ID 1408
-#define BRIMFUL_CONTEXT_LOCK 1416
-#define BRIMFUL_CONTEXT_HEARTBEAT 1464
-#define BRIMFUL_CONTEXT_QUEUES 1536
+#define BRIMFUL_CONTEXT_COUNTS 1152
+#define BRIMFUL_CONTEXT_ACTIVE_ID 1440
+#define BRIMFUL_CONTEXT_LOCK 1448
+#define BRIMFUL_CONTEXT_HEARTBEAT 1496
+#define BRIMFUL_CONTEXT_UNTIL_LOOK 1500
+#define BRIMFUL_CONTEXT_QUEUES 1600
+#define BRIMFUL_CONTEXT_FILTERS 3904
+#define BRIMFUL_CONTEXT_MAGAZINES 8512
+
+/* A magazine: room for 32 addresses, 256 bytes, and a filter of 512 bits. */
+#define BRIMFUL_MAGAZINE_SHIFT 8
+#define BRIMFUL_FILTER_FACTOR 0x9E3779B1 /* 2^32 divided by the golden ratio: Knuth, vol. 3, 6.4 */
+#define BRIMFUL_FILTER_SHIFT 23
 
 /* struct ClassQueue: 32 bytes. */
 #define BRIMFUL_QUEUE_CURRENT 0

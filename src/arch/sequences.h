@@ -50,8 +50,8 @@ enum class Outcome : std::uint64_t {
   kDone = 0,
   kOtherContext = 1,  // this thread does not run in the context (or not in the owner's) any more
   kAborted = 2,       // interrupted before the commit: nothing happened
-  kRefused = 3,       // what the sequence verifies does not hold (key differs, mask not empty)
-  kAlreadySet = 4,    // the object's bit was set before: a double free
+  kRefused = 3,       // no room
+  kAlreadySet = 4,    // the object was free before: a double free
   kGroupFree = 5,     // done, and the group's 64 objects are now all free
 };
 
@@ -97,8 +97,8 @@ BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 // Takes an object of a class (number doubled, as in the block's tables) from the current group of this thread's
 // context. nullptr: none free, or aborted.
 BRIMFUL_HIDDEN void* brimful_seq_take(std::uint64_t doubled_class);
-// Frees object `index` if this thread runs in the slab's owner.
-BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index);
+// Frees object `index` if the slab's owner is the context this thread runs in, with `mark` (0 or kOwnerHasRemote) added.
+BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark);
 // *address = value.
 BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
 // *word |= mask.
@@ -110,12 +110,13 @@ BRIMFUL_HIDDEN Outcome brimful_seq_install(Context* context, void* slot, std::ui
                                            std::uint32_t batch);
 // The slot leads to no group.
 BRIMFUL_HIDDEN Outcome brimful_seq_empty(Context* context, void* slot);
-// If entry->key == key: entry->mask |= bit; the answer's value is the new mask. kRefused: another key.
-BRIMFUL_HIDDEN Answer brimful_seq_pending_add(Context* context, void* entry, std::uint64_t key, std::uint64_t bit);
-// Takes the entry's mask (value) and leaves it empty, if its key is `key`. kRefused: another key.
-BRIMFUL_HIDDEN Answer brimful_seq_pending_take(Context* context, void* entry, std::uint64_t key);
-// If entry->mask == 0: entry->key = key.
-BRIMFUL_HIDDEN Outcome brimful_seq_pending_claim(Context* context, void* entry, std::uint64_t key);
+// Puts the address of a freed object into the context's magazine of the class. kAlreadySet: it lies there already.
+// kRefused: the block's limit of objects lies there.
+BRIMFUL_HIDDEN Outcome brimful_seq_magazine_push(Context* context, std::uint64_t size_class, std::uint64_t object);
+// Takes all objects of the magazine: the value is how many are now at `into`.
+BRIMFUL_HIDDEN Answer brimful_seq_magazine_take(Context* context, std::uint64_t size_class, std::uint64_t* into);
+// Clears the filter of an empty magazine. kRefused: it is not empty.
+BRIMFUL_HIDDEN Outcome brimful_seq_magazine_forget(Context* context, std::uint64_t size_class);
 
 // The word of a group that never has a free object; the target of empty slots.
 BRIMFUL_HIDDEN extern std::uint64_t brimful_zero_word;

@@ -13,7 +13,7 @@ namespace brimful::meta {
 class Arena {
  public:
   static constexpr std::size_t kUnit = 64;
-  static constexpr std::size_t kMaxBytes = 8192;
+  static constexpr std::size_t kMaxBytes = std::size_t{32} << 10;
 
   // Zeroed memory, 64-byte aligned; nullptr when the system has none. bytes <= kMaxBytes. O(bytes). Caller holds the
   // heap lock.

@@ -23,10 +23,11 @@ struct Block {
   std::uint8_t small[BRIMFUL_BLOCK_MEDIUM];
   std::uint8_t medium[BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM];
   std::uint64_t sizes[kClassCount];
+  std::uint8_t limits[kClassCount];  // of objects in a magazine (slots/magazine.h)
   std::atomic<Context*> contexts[1 + kMaxContexts];
 
   // The class tables are filled at compile time; entry 0 of the contexts is `empty`.
-  constexpr explicit Block(Context* empty) : small{}, medium{}, sizes{}, contexts{empty} {
+  constexpr explicit Block(Context* empty) : small{}, medium{}, sizes{}, limits{}, contexts{empty} {
     for (std::size_t n = 0; n <= BRIMFUL_SMALL_MAX; ++n) small[n] = static_cast<std::uint8_t>(2 * class_of(n));
     for (std::size_t i = 0; i <= BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT; ++i) {
       medium[i] = static_cast<std::uint8_t>(2 * class_of(i << BRIMFUL_MEDIUM_SHIFT));
@@ -37,6 +38,7 @@ struct Block {
 
 static_assert(offsetof(Block, medium) == BRIMFUL_BLOCK_MEDIUM);
 static_assert(offsetof(Block, sizes) == BRIMFUL_BLOCK_SIZES);
+static_assert(offsetof(Block, limits) == BRIMFUL_BLOCK_LIMITS);
 static_assert(offsetof(Block, contexts) == BRIMFUL_BLOCK_CONTEXTS);
 static_assert(BRIMFUL_SMALL_MAX < BRIMFUL_BLOCK_MEDIUM);
 static_assert((BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT) < BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM);

@@ -8,9 +8,11 @@
 // prefix grows by doubling: entries are filled first, then the mask is published. Unused table is PROT_NONE.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "arch/sequences.h"
 #include "base/units.h"
 #include "meta/header.h"
 
@@ -63,5 +65,13 @@ class GranuleTable {
   std::size_t committed_entry_bytes_ = 0;
   std::size_t committed_flag_bytes_ = 0;
 };
+
+// The header that free() sees for any address at all, also while the table grows. Takes no lock.
+inline Header* header_of(std::uint64_t address) {
+  // pairs with: GranuleTable::cover() (the table that goes with the mask)
+  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_acquire);
+  // relaxed: ordered by the mask
+  return std::atomic_ref(arch::brimful_hot.table).load(std::memory_order_relaxed)[(address >> kGranuleShift) & mask];
+}
 
 }  // namespace brimful::meta

@@ -7,10 +7,10 @@
 //   … │ ● │ ● │ … ──────────▶ start, multiplier, …     words[groups]    1 = freed here      written by the owner's free
 //                                                      (all ones up to 64: no such objects)
 //                                                      offered[groups]  1 = malloc may take  written by its malloc
-//                                                      remote count, masks[groups]           written by others' frees
+//                                                      masks[groups]    1 = freed elsewhere  written by others' frees
 //
 // An object is free if any of the three bits says so (only an offer that was aborted leaves two of them set, until it is
-// done again), or while its free waits in a pending entry of another context. malloc takes from the offered word of the
+// done again), or while it lies in a magazine of another context. malloc takes from the offered word of the
 // current group and free sets bits in the group's other word, so that neither waits for the other's store: on this one
 // chain through memory a pair took 12 cycles (docs/design/0003). free() reads both words, so a double free is seen
 // whichever holds the first one. When the offered word is used up, what was freed meanwhile is offered.
@@ -43,15 +43,15 @@ enum class Kind : std::uint8_t {
 };
 
 // Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
-inline constexpr std::uint32_t kOwnerDetached = 0xFFFFFFF0U;  // full when it was let go, in no list
+inline constexpr std::uint32_t kOwnerDetached = BRIMFUL_OWNER_DETACHED;  // full when it was let go, in no list
 inline constexpr std::uint32_t kOwnerCentral = 0xFFFFFFF1U;   // in the central index of its class
-inline constexpr std::uint32_t kOwnerShared = 0xFFFFFFF2U;    // served under the central lock, object by object
+inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;    // served under the central lock, object by object
 inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;  // not a slab any more
 inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;    // between a reclaimed context and its next state
 
 // Added to a context's id: others have freed objects of the slab, or may have. The owner's fast path then takes the slab
 // for somebody else's and goes where they are collected first, so that a second free of such an object is found.
-inline constexpr std::uint32_t kOwnerHasRemote = 0x40000000U;
+inline constexpr std::uint32_t kOwnerHasRemote = BRIMFUL_OWNER_HAS_REMOTE;
 inline constexpr std::uint32_t kFirstSpecialOwner = kOwnerDetached;
 
 // The class of headers that are no slab's: no request has it.
@@ -88,24 +88,26 @@ struct Slab : Header {
     return std::atomic_ref(words()[group + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)]);
   }
 
-  // The remote line: how many bits are set in all masks, then a mask per group.
-  std::atomic<std::uint64_t>& remote_count() { return *remote_line(); }
-  std::atomic<std::uint64_t>& remote(unsigned group) { return remote_line()[1 + group]; }
+  // What others freed of the group.
+  std::atomic<std::uint64_t>& remote(unsigned group) {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + remote_offset(groups))[group];
+  }
 
   [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }
   [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
+  // The number of the object that starts at `address`; anything else gives a number not below `count`.
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t address) const {
+    return std::rotr((address - start) * multiplier, BRIMFUL_DIVISION_SHIFT);
+  }
 
   static constexpr std::size_t bytes_for(unsigned groups) {
-    return remote_offset(groups) + round_up((1 + groups) * sizeof(std::uint64_t), 64);
+    return remote_offset(groups) + round_up(groups * sizeof(std::uint64_t), 64);
   }
 
  private:
-  // Behind the offered words, on cache lines of its own.
+  // Behind the offered words, on cache lines of their own.
   static constexpr std::size_t remote_offset(unsigned groups) {
     return BRIMFUL_HEADER_OFFERED + round_up(groups * sizeof(std::uint64_t), 64);
-  }
-  std::atomic<std::uint64_t>* remote_line() {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + remote_offset(groups));
   }
 };
 
@@ -124,7 +126,7 @@ struct Run : Header {
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
 static_assert(offsetof(Header, multiplier) == BRIMFUL_HEADER_MULTIPLIER);
 static_assert(offsetof(Header, count) == BRIMFUL_HEADER_COUNT);
-static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER);
+static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER && offsetof(Header, last_owner) == BRIMFUL_HEADER_LAST_OWNER);
 static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
 static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
 static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);

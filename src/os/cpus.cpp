@@ -54,20 +54,44 @@ bool libc_registers() { return &__rseq_size != nullptr && __rseq_size != 0; }
 
 }  // namespace
 
-std::uint32_t possible_cpus() {
-  char text[256];
-  if (read_small_file("/sys/devices/system/cpu/possible", text, sizeof text) <= 0) return 0;
-  std::uint32_t last = 0;  // the list is ordered ("0-3,8-11"): its last number is the greatest
+std::uint32_t count_cpu_ids(const char* list) {
+  constexpr std::uint32_t kMost = 1U << 20;  // keeps the number from overflowing
+  std::uint32_t greatest = 0;
   std::uint32_t number = 0;
-  for (const char* c = text; *c != '\0'; ++c) {
+  bool has_digit = false;
+  for (const char* c = list;; ++c) {
     if (*c >= '0' && *c <= '9') {
       number = number * 10 + static_cast<std::uint32_t>(*c - '0');
-      last = number;
-    } else {
-      number = 0;
+      has_digit = true;
+      if (number >= kMost) return 0;
+      continue;
     }
+    if (!has_digit) return 0;
+    if (number > greatest) greatest = number;
+    if (*c == '\0' || *c == '\n') return greatest + 1;
+    if (*c != '-' && *c != ',') return 0;
+    number = 0;
+    has_digit = false;
   }
-  return last + 1;
+}
+
+std::uint32_t possible_cpus() {
+  char text[256];
+  const long length = read_small_file("/sys/devices/system/cpu/possible", text, sizeof text);
+  // A list that does not fit may end in the middle of a number.
+  return length <= 0 || length == sizeof text - 1 ? 0 : count_cpu_ids(text);
+}
+
+std::uint32_t cpu_mask_bits() {
+  const ErrnoGuard guard;
+  unsigned long mask[8192 / (8 * sizeof(unsigned long))];
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  return bytes > 0 ? static_cast<std::uint32_t>(bytes) * 8 : 0;
+}
+
+std::uint32_t cpu_ids(std::uint32_t possible, std::uint32_t mask_bits, std::uint32_t most) {
+  if (mask_bits == 0 || mask_bits > most) return possible;
+  return possible <= most && possible > mask_bits ? possible : mask_bits;
 }
 
 RseqOwner rseq_owner() {

@@ -10,8 +10,22 @@
 
 namespace brimful::os {
 
-// One more than the greatest CPU id this kernel can ever show, online or not; 0 when it can't be known.
+// One more than the greatest CPU id this kernel can ever show, online or not, as /sys says; 0 when it does not say. In a
+// container /sys may be missing, or show another machine's list. One file is read.
 std::uint32_t possible_cpus();
+
+// One more than the greatest id of a list such as "0-3,8-11"; 0 when the text is no such list.
+std::uint32_t count_cpu_ids(const char* list);
+
+// How many CPU ids the kernel's own CPU masks have room for: no id it shows is as great, whatever /sys says. 0 when
+// this can't be asked (more than 8192 CPUs, or a filter). One system call.
+std::uint32_t cpu_mask_bits();
+
+// How many CPU ids to be ready for, from possible_cpus() and cpu_mask_bits(); more than `most` if that can't be had, 0 if it
+// is not known. The greater of the two, because a fast path that met an id beyond them would read a context that is not
+// there. But some kernels have masks of one great size for every machine, and some lists name 8192 CPUs that never come:
+// where one of them is above `most`, the other is believed.
+std::uint32_t cpu_ids(std::uint32_t possible, std::uint32_t mask_bits, std::uint32_t most);
 
 // The calling thread's registered rseq area.
 struct RseqArea {

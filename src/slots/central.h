@@ -13,15 +13,20 @@
 //        └────────take────── Central ──all free──▶ Released
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/list.h"
+#include "config/build.h"
 #include "meta/header.h"
 #include "sync/mutex.h"
 
 namespace brimful::slots {
 
-class Central {
+// Where these locks are all there is (the middle layers for study), two of them must not lie in one cache line.
+inline constexpr std::size_t kCentralAlignment = config::kMiddle == config::Middle::kContexts ? alignof(void*) : 64;
+
+class alignas(kCentralAlignment) Central {
  public:
   // Takes a slab with free objects for context `id`, or nullptr.
   Slab* take(std::uint32_t id);

@@ -4,12 +4,12 @@
 // allocator keeps for it.
 //
 //   slots[class]  {word ●, base}   the current group: malloc takes bits from *word              fast paths, sequences
-//   pending[16]   {key, mask}      frees of other contexts' objects, up to 64 to an entry        sequences
+//   magazines     addresses        objects of others that were freed here, by class             sequences
 //   ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //   queues[class] current slab, FIFO of partial slabs it owns                                    under `lock`
 //   inbox         slabs adopted for this context by a thread that could not take `lock`           lock-free push
 //
-// Two kinds of state, two rules. What the fast paths write (group words, slots, pending entries, the owner of a slab)
+// Two kinds of state, two rules. What the fast paths write (group words, slots, magazines, the owner of a slab)
 // changes only in restartable sequences that verify the context. Lists change only under `lock`, which is only ever
 // tried on allocation paths: a busy lock (its holder was preempted) means "use the central index", never waiting. A
 // holder that migrated may finish its list work but can't install a group: the sequence refuses.
@@ -34,31 +34,27 @@ struct Slot {
   std::uint64_t base;   // address of the group's first object
 };
 
-struct PendingEntry {
-  std::uint64_t key;   // slab address | group number; changes only while mask is 0
-  std::uint64_t mask;  // objects of the group freed here, not yet told
-};
-
 struct ClassQueue {
   Slab* current;       // its groups fill the slot one after another
   List<Slab> partial;  // slabs this context owns, with free objects
   std::uint32_t scan;  // 1 + the group of `current` last offered: 1 … groups
 };
 
-inline constexpr std::size_t kPendingEntries = 16;
+inline constexpr std::size_t kMagazineObjects = (std::size_t{1} << BRIMFUL_MAGAZINE_SHIFT) / sizeof(std::uint64_t);
 // Groups taken (up to 64 mallocs each) or emptied in a current slab until somebody looks whether time has passed.
 inline constexpr std::int32_t kHeartbeat = 8;
 
 struct alignas(64) Context {
   Slot slots[kClassCount];
-  PendingEntry pending[kPendingEntries];
+  std::uint32_t counts[kClassCount];  // of the objects in each magazine
   std::uint32_t active_id;  // its id while sequences may run in it, else kNoContext. Written under `lock`
   std::uint32_t id;         // constant
 
   sync::ContextMutex lock;
-  std::int32_t heartbeat;  // groups that malloc may still take without a look at the clock; lossy by design
-  bool taken;              // a thread context that a thread holds; heap lock
-  bool orphaned;           // its thread did not survive a fork; heap lock
+  std::int32_t heartbeat;   // groups that malloc may still take without a look at the clock; lossy by design
+  std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
+  bool taken;               // a thread context that a thread holds; heap lock
+  bool orphaned;            // its thread did not survive a fork; heap lock
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim
@@ -66,14 +62,21 @@ struct alignas(64) Context {
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
   alignas(64) ClassQueue queues[kClassCount];
+  // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
+  std::uint64_t filters[kClassCount][8];
+  // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
+  std::uint64_t magazines[kClassCount][kMagazineObjects];
   slots::Events events;  // what slow paths did here; written by who runs here, read by reports
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
-static_assert(offsetof(Context, pending) == BRIMFUL_CONTEXT_PENDING);
+static_assert(offsetof(Context, counts) == BRIMFUL_CONTEXT_COUNTS);
+static_assert(offsetof(Context, filters) == BRIMFUL_CONTEXT_FILTERS && sizeof Context::filters[0] == 64);
+static_assert(offsetof(Context, magazines) == BRIMFUL_CONTEXT_MAGAZINES);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);
 static_assert(offsetof(Context, lock) == BRIMFUL_CONTEXT_LOCK && std::is_standard_layout_v<sync::ContextMutex>);
 static_assert(offsetof(Context, heartbeat) == BRIMFUL_CONTEXT_HEARTBEAT);
+static_assert(offsetof(Context, until_look) == BRIMFUL_CONTEXT_UNTIL_LOOK);
 static_assert(offsetof(Context, queues) == BRIMFUL_CONTEXT_QUEUES && sizeof(ClassQueue) == 32);
 static_assert(offsetof(ClassQueue, current) == BRIMFUL_QUEUE_CURRENT &&
               offsetof(ClassQueue, scan) == BRIMFUL_QUEUE_SCAN);

@@ -26,8 +26,8 @@ enum class Event : std::uint8_t {
   kDetach,         // a full slab was let go
   kSharedObject,   // an object served from a shared slab, under the class's lock
   kSlowFree,       // frees that left the fast path
-  kPending,        // of those: noted in a pending entry
-  kEvict,          // a pending entry made room for another group
+  kKeep,           // of those: kept in a magazine when that had been emptied for it, or time had been looked at
+  kFlush,          // a magazine emptied
   kTell,           // an atomic OR on a remote mask
   kCollect,        // an exchange on a remote mask that found bits
   kAdopt,          // a detached slab taken back by its last owner
@@ -41,7 +41,7 @@ inline constexpr std::size_t kEventCount = 16;
 // As the reports call them.
 inline constexpr std::array<const char*, kEventCount> kEventNames = {
     "refill_group", "refill_partial", "refill_central", "refill_new",   "detach",  "shared_object",
-    "slow_free",    "pending",        "evict",          "tell",         "collect", "adopt",
+    "slow_free",    "keep",           "flush",          "tell",         "collect", "adopt",
     "publish",      "central_add",    "release_slab",   "close_context"};
 
 using EventCounts = std::array<std::uint64_t, kEventCount>;

@@ -13,7 +13,6 @@
 #include "os/errno_guard.h"
 #include "pages/heap.h"
 #include "slots/central.h"
-#include "slots/front_end.h"
 #include "slots/thread.h"
 
 namespace brimful::slots {
@@ -22,7 +21,6 @@ namespace {
 // The contexts whose locks the forking thread holds: this one and those behind it in the list.
 constinit Context* locked_contexts = nullptr;
 BRIMFUL_TLS bool holds_locks = false;
-constinit std::atomic<bool> orphans_wait{false};
 
 void unlock_all() {
   pages::heap.lock.unlock();
@@ -70,7 +68,6 @@ void after_fork_in_child() {
   const os::ErrnoGuard guard;
   if (!holds_locks) return;
   orphan_other_threads();
-  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
   pages::heap.lock.reset();
   for (Central& index : central) index.lock.reset();
   for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
@@ -84,23 +81,5 @@ __attribute__((constructor(101))) void register_fork_handlers() {
 }
 
 }  // namespace
-
-void reclaim_orphans() {
-  // relaxed: a hint; the context's own flag is read under the heap lock
-  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
-  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
-    {
-      const sync::MutexLock guard(pages::heap.lock);
-      if (!context->orphaned) continue;
-      context->orphaned = false;
-    }
-    context->lock.lock();
-    release_context(context);
-    context->lock.unlock();
-    recycle_context(context);
-    return;
-  }
-  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
-}
 
 }  // namespace brimful::slots

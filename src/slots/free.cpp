@@ -2,16 +2,15 @@
 //
 // Frees that leave the fast path: slabs of another context, of nobody, and slabs that become empty.
 //
-// A free of another context's object is remembered in a pending entry, 64 objects to an entry, and told to the owner by
-// ONE fetch_or on the group's remote mask when the entry is needed for another group, holds enough bytes, or time has
-// passed. A second free of the same object is found by four looks: the slab's own word (the owner freed it), the remote
-// mask (told before), the entry's own mask, and the old value of the fetch_or.
+// A free of another context's object goes into a magazine (slots/magazine.h), and from there to the owner, all objects of
+// a group by ONE fetch_or on its remote mask. A second free of the same object is found by four looks: the slab's own
+// words (the owner freed it), the remote mask (told before), the magazine, and the old value of the fetch_or.
 #include <bit>
 
-#include "config/options.h"
 #include "meta/misuse.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -19,18 +18,11 @@ namespace brimful::slots {
 namespace {
 
 constexpr int kAttempts = 8;
-// An entry is told when it holds this many bytes: idle contexts keep at most 64 KiB of others' memory.
-constexpr unsigned kPendingBytes = 4096;
-
-std::uint64_t key_of(Slab* slab, unsigned group) { return reinterpret_cast<std::uint64_t>(slab) | group; }
-Slab* slab_of(std::uint64_t key) { return reinterpret_cast<Slab*>(key & ~std::uint64_t{63}); }
-unsigned group_of(std::uint64_t key) { return static_cast<unsigned>(key & 63); }
-
-PendingEntry& entry_for(Context* context, std::uint64_t key) {
-  const std::uint64_t hash = ((key >> 6) + (key & 63)) * 0x9E3779B97F4A7C15U;
-  return context->pending[hash >> 60];
-}
-static_assert(kPendingEntries == 16);
+// Slabs of more groups than these are counted once in so many frees to a group.
+constexpr unsigned kGroupsAlwaysCounted = 4;
+constexpr unsigned kFreesPerCount = 16;
+// Objects that go into magazines until one takes the slow path all the same, for a look at the clock.
+constexpr std::int32_t kObjectsPerLook = 128;
 
 [[noreturn]] void double_free(Slab* slab, unsigned group, std::uint64_t mask) {
   meta::report_double_free("free", *slab,
@@ -84,22 +76,59 @@ bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint6
   return told;
 }
 
+// Whether a detached slab has enough free objects for another context to make something of it: a quarter.
+bool is_worth_publishing(Slab* slab, unsigned groups) {
+  unsigned free = 0;
+  for (unsigned g = 0; g < groups; ++g) free += count_ones(free_bits(slab, g));
+  return free * 4 >= groups * kGroupObjects;
+}
+
+// The mask makes the group all free, so perhaps the slab: then somebody must be there to release it.
+bool tell_last_of_group(Slab* slab, unsigned group, std::uint64_t mask, std::uint64_t* before) {
+  // pairs with: detach_full(), Central::add()
+  std::uint32_t owner = owner_id(slab->owner.load(std::memory_order_acquire));
+  if (owner == kOwnerDetached && is_worth_publishing(slab, slab->groups)) {
+    publish(slab);
+    owner = owner_id(slab->owner.load(std::memory_order_acquire));  // pairs with: as above
+  }
+  return tell_under_lock(slab, owner, group, mask, before);
+}
+
+// Others have freed objects of this slab of ours: takes them over, or takes down the mark that makes each free slow.
+void look_for_remote(Slab* slab) {
+  Context* context = current_context();
+  if (context == nullptr || !context->lock.try_lock()) return;
+  // relaxed: a slab of this context changes its owner under this lock only
+  if (owner_id(slab->owner.load(std::memory_order_relaxed)) == context->id) collect_all(slab, context);
+  context->lock.unlock();
+}
+
+// Frees object `index` of a slab that the running context owns, with or without the mark. kGroupFree: and the slab's
+// countdown has run out. Takes no lock.
+arch::Outcome free_own(Slab* slab, std::uint64_t index) {
+  const std::uint32_t mark =
+      slab->owner.load(std::memory_order_acquire) & kOwnerHasRemote;  // pairs with: detach_full(); verified below
+  const auto group = static_cast<unsigned>(index / kGroupObjects);
+  const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
+  // pairs with: tell_owner() (the object's last use)
+  if (mark != 0 && (slab->remote(group).load(std::memory_order_acquire) & bit) != 0) double_free(slab, group, bit);
+  const arch::Outcome outcome = arch::brimful_seq_free(slab, index, mark);
+  if (outcome == arch::Outcome::kAlreadySet) double_free(slab, group, bit);
+  // relaxed: lossy by design, as in the fast path
+  if (outcome == arch::Outcome::kGroupFree && slab->countdown.fetch_sub(1, std::memory_order_relaxed) > 1) {
+    return arch::Outcome::kDone;
+  }
+  return outcome;
+}
+
 }  // namespace
 
 void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   count(Event::kTell);
-  const auto bits = static_cast<unsigned>(std::popcount(mask));
-  // relaxed: a count that only decides when to publish
-  const std::uint64_t told = slab->remote_count().fetch_add(bits, std::memory_order_relaxed) + bits;
-  const bool worth_publishing = told * 4 >= slab->count;
-  // pairs with: detach_full(), Central::add()
-  std::uint32_t owner = owner_id(slab->owner.load(std::memory_order_acquire));
-  if (owner == kOwnerDetached && worth_publishing) {
-    publish(slab);
-    owner = owner_id(slab->owner.load(std::memory_order_acquire));  // pairs with: as above
-  }
-  std::uint64_t before = 0;
-  if ((free_bits(slab, group) | mask) == kAllFree && tell_under_lock(slab, owner, group, mask, &before)) {
+  const unsigned groups = slab->groups;
+  const std::uint64_t own = owner_bits(slab, group);
+  std::uint64_t before = slab->remote(group).load(std::memory_order_relaxed);  // relaxed: decides where to look, no more
+  if ((own | before | mask) == kAllFree && tell_last_of_group(slab, group, mask, &before)) {
     mark_remote(slab);
     if ((before & mask) != 0) double_free(slab, group, before & mask);
     return;
@@ -109,56 +138,19 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   if ((before & mask) != 0) double_free(slab, group, before & mask);
   // The slab may be gone by now, its header another slab's; a mark, and publishing a detached slab, are legal on any.
   mark_remote(slab);
+  const unsigned was = count_ones(own | before);
+  const bool is_time = groups <= kGroupsAlwaysCounted || was / kFreesPerCount != count_ones(own | before | mask) / kFreesPerCount;
   // pairs with: detach_full()
-  if (worth_publishing && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached) {
+  if (is_time && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached && is_worth_publishing(slab, groups)) {
     publish(slab);
   }
 }
 
-void flush_pending(Context* context) {
-  for (PendingEntry& entry : context->pending) {
-    // relaxed: a stale key or mask is refused by the sequence, or found at the next flush
-    const std::uint64_t key = std::atomic_ref(entry.key).load(std::memory_order_relaxed);
-    if (std::atomic_ref(entry.mask).load(std::memory_order_relaxed) == 0) continue;  // relaxed: as above
-    const arch::Answer taken = arch::brimful_seq_pending_take(context, &entry, key);
-    if (taken.outcome == arch::Outcome::kDone && taken.value != 0) {
-      tell_owner(slab_of(key), group_of(key), taken.value);
-    }
-  }
-}
-
 void free_remote(Slab* slab, std::uint64_t index) {
+  if (keep_with_room(slab, index)) return;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
-  const std::uint64_t key = key_of(slab, group);
-  for (int attempt = 0; attempt < kAttempts && !config::is_hardened(); ++attempt) {
-    Context* context = current_context();
-    if (context == nullptr) break;
-    PendingEntry& entry = entry_for(context, key);
-    const arch::Answer added = arch::brimful_seq_pending_add(context, &entry, key, bit);
-    if (added.outcome == arch::Outcome::kDone) {
-      context->events.count(Event::kPending);
-      if (static_cast<unsigned>(std::popcount(added.value)) * slab->shape().bytes < kPendingBytes &&
-          added.value != kAllFree) {
-        return;
-      }
-      const arch::Answer full = arch::brimful_seq_pending_take(context, &entry, key);
-      if (full.outcome == arch::Outcome::kDone && full.value != 0) tell_owner(slab, group, full.value);
-      return;
-    }
-    if (added.outcome == arch::Outcome::kAlreadySet) double_free(slab, group, bit);
-    if (added.outcome != arch::Outcome::kRefused) continue;
-    // The entry holds another group: tell that one, then claim the entry.
-    // relaxed: a stale key is refused by the sequence
-    const std::uint64_t other = std::atomic_ref(entry.key).load(std::memory_order_relaxed);
-    const arch::Answer evicted = arch::brimful_seq_pending_take(context, &entry, other);
-    if (evicted.outcome == arch::Outcome::kDone && evicted.value != 0) {
-      context->events.count(Event::kEvict);
-      tell_owner(slab_of(other), group_of(other), evicted.value);
-    }
-    arch::brimful_seq_pending_claim(context, &entry, key);
-  }
   tell_owner(slab, group, bit);
 }
 
@@ -167,40 +159,35 @@ void free_nested(Slab* slab, std::uint64_t index) {
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
   count(Event::kTell);
-  slab->remote_count().fetch_add(1, std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);
   if ((before & bit) != 0) double_free(slab, group, bit);
   mark_remote(slab);
 }
 
+bool free_lightly(Slab* slab, std::uint64_t index) {
+  const std::uint32_t id = current_id();
+  Context* context = context_of(id);
+  if (context == nullptr || context->until_look < 0) return false;
+  // pairs with: detach_full()
+  if (owner_id(slab->owner.load(std::memory_order_acquire)) != id) return keep(context, slab, index);
+  const arch::Outcome outcome = free_own(slab, index);
+  if (outcome == arch::Outcome::kGroupFree) arch::brimful_free_event(slab);
+  return outcome == arch::Outcome::kDone || outcome == arch::Outcome::kGroupFree;
+}
+
 void free(Slab* slab, std::uint64_t index) {
-  count(Event::kSlowFree);
+  if (Context* context = current_context()) context->until_look = kObjectsPerLook;
+  tick();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint32_t owner = slab->owner.load(std::memory_order_acquire);  // pairs with: detach_full()
     const std::uint32_t id = current_id();
     if (id == arch::kNoContext) break;
-    if (owner == id) {
-      switch (arch::brimful_seq_free(slab, index)) {
-        case arch::Outcome::kAlreadySet:
-          meta::report_double_free("free", *slab, index);
-        case arch::Outcome::kGroupFree:
-          // relaxed: lossy by design, as in the fast path
-          if (slab->countdown.fetch_sub(1, std::memory_order_relaxed) <= 1) on_countdown(slab);
-          return;
-        case arch::Outcome::kDone:
-          return;
-        default:
-          continue;
-      }
-    }
-    if (owner == (id | kOwnerHasRemote)) {
-      Context* context = current_context();
-      if (context == nullptr || !context->lock.try_lock()) break;
-      // relaxed: a slab of this context changes its owner under this lock only
-      const bool ours = owner_id(slab->owner.load(std::memory_order_relaxed)) == context->id;
-      if (ours) collect_all(slab, context);
-      context->lock.unlock();
+    if (owner_id(owner) == id) {
+      if ((owner & kOwnerHasRemote) != 0) look_for_remote(slab);
+      const arch::Outcome outcome = free_own(slab, index);
+      if (outcome == arch::Outcome::kGroupFree) on_countdown(slab);
+      if (outcome == arch::Outcome::kDone || outcome == arch::Outcome::kGroupFree) return;
       continue;
     }
     if (owner != kOwnerDetached || slab->last_owner != id) break;

@@ -31,6 +31,8 @@ void purge_pages(std::uint64_t start, std::uint64_t end) {
   if (first < last) os::calls.purge(first, last - first);
 }
 
+}  // namespace
+
 void purge_slab(Slab* slab) {
   std::uint64_t run = 0;  // start of the current run of free objects
   for (unsigned g = 0; g < slab->groups; ++g) {
@@ -50,8 +52,6 @@ void purge_slab(Slab* slab) {
   }
   if (run != 0) purge_pages(run, slab->object(slab->count));
 }
-
-}  // namespace
 
 void purge_free_pages(Context* context) {
   std::uint64_t nothing = 0;

@@ -17,6 +17,10 @@ void* allocate(ClassId size_class);
 // Frees object `index` of the slab, whoever owns it. Same conditions.
 void free(Slab* slab, std::uint64_t index);
 
+// As free(), without a lock, for a caller that is in no slow path, or in one that a signal interrupted: objects of the
+// running context's own slabs that others freed to, and those that go into a magazine. false: it has to be free().
+bool free_lightly(Slab* slab, std::uint64_t index);
+
 // As free(), from a signal handler that interrupted a slow path: takes no lock, releases nothing.
 void free_nested(Slab* slab, std::uint64_t index);
 
@@ -38,11 +42,10 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask);
 // Frees an object of a slab that the running context does not own.
 void free_remote(Slab* slab, std::uint64_t index);
 
-// Tells every pending free of the context; `context` is the running one.
-void flush_pending(Context* context);
-
-// Takes the mark kOwnerHasRemote off a slab of the running context and moves what others freed to its words. false: the
-// thread runs elsewhere now; what was not placed is back in the masks, and the mark is up. Caller holds context->lock.
+// Moves what others freed to the words of a slab of the running context. If there is nothing, it takes off the mark
+// kOwnerHasRemote: taken off each time, and put on again by the next remote free, it would drag the header from CPU to
+// CPU. false: the thread runs elsewhere now; what was not placed is back in the masks, and the mark is up. Caller holds
+// context->lock.
 bool collect_all(Slab* slab, Context* context);
 
 // Puts a slab the context owns at the end of its queue. Caller holds context->lock.

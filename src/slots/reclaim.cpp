@@ -14,6 +14,7 @@
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::uint64_t kIdleMs = 1000;
 constexpr std::uint64_t kLookEveryMs = 500;
 constinit std::atomic<std::uint64_t> next_look_ms{0};
+constinit std::atomic<bool> orphans_wait{false};
 
 // Visits every slab of the context's queues and slots. Caller holds its lock.
 template <class Visit>
@@ -59,12 +61,7 @@ void close_slots(Context* context) {
 
 void release_context(Context* context) {
   close_slots(context);
-  for (PendingEntry& entry : context->pending) {
-    const std::uint64_t mask = entry.mask;
-    if (mask == 0) continue;
-    entry.mask = 0;
-    tell_owner(reinterpret_cast<Slab*>(entry.key & ~std::uint64_t{63}), static_cast<unsigned>(entry.key & 63), mask);
-  }
+  empty_magazines(context);
   drain_inbox(context);
   for (ClassQueue& queue : context->queues) {
     if (Slab* slab = queue.current) {
@@ -125,6 +122,31 @@ void release_empty_partials(Context* context) {
 
 }  // namespace
 
+void orphan_other_threads() {
+  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) {
+    if (c->taken && c != thread_state.own_context) c->orphaned = true;
+  }
+  orphans_wait.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+}
+
+void reclaim_orphans() {
+  // relaxed: a hint; the context's own flag is read under the heap lock
+  if (BRIMFUL_LIKELY(!orphans_wait.load(std::memory_order_relaxed))) return;
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    {
+      const sync::MutexLock guard(pages::heap.lock);
+      if (!context->orphaned) continue;
+      context->orphaned = false;
+    }
+    context->lock.lock();
+    release_context(context);
+    context->lock.unlock();
+    recycle_context(context);
+    return;
+  }
+  orphans_wait.store(false, std::memory_order_relaxed);  // relaxed: as above
+}
+
 void reclaim_idle(std::uint64_t now_ms) {
   // relaxed: two threads may both look; the contexts' locks sort them
   if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
@@ -142,7 +164,7 @@ void reclaim_idle(std::uint64_t now_ms) {
 
 void reclaim_all() {
   Context* own = current_context();
-  if (own != nullptr) flush_pending(own);
+  if (own != nullptr) flush_magazines(own);
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (!context->lock.try_lock()) continue;
     drain_inbox(context);

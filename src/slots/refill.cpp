@@ -8,13 +8,12 @@
 // is 1.6–2.4 times slower under steady random traffic); then the central index; then new memory.
 //
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
-#include <bit>
-
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -38,7 +37,7 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
   for (unsigned i = 0; i < slab->groups; ++i) {
     const unsigned group = (queue.scan + i) % slab->groups;
     // A bit freed meanwhile is found next time.
-    if (std::popcount(owner_bits(slab, group)) < least) continue;
+    if (static_cast<int>(count_ones(owner_bits(slab, group))) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, slab->batch) !=
         arch::Outcome::kDone) {
@@ -118,6 +117,13 @@ Slab* next_partial(ClassQueue& queue) {
   return nullptr;
 }
 
+// From now on this context's frees go to the slab's own words, which don't know what lies in the magazine.
+Slab* take_central(Context* context, ClassId size_class) {
+  Slab* slab = central[size_class].take(context->id);
+  if (slab != nullptr) flush_magazine(context, size_class);
+  return slab;
+}
+
 Refill refill(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
   drain_inbox(context);
@@ -130,7 +136,7 @@ Refill refill(Context* context, ClassId size_class) {
     Slab* slab = next_partial(queue);
     if (slab == nullptr) {
       source = Event::kRefillCentral;
-      slab = central[size_class].take(context->id);
+      slab = take_central(context, size_class);
     }
     if (slab == nullptr) {
       source = Event::kRefillNew;
@@ -145,6 +151,22 @@ Refill refill(Context* context, ClassId size_class) {
     queue.current = slab;
     queue.scan = slab->groups;  // as if its last group had just been used up: malloc looks at the group before `scan`
   }
+}
+
+// Moves what others freed to the slab's words. false: this thread left the context; what found no place is back.
+bool collect_masks(Slab* slab, Context* context, bool& found) {
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    const std::uint64_t mask = collect_remote(slab, g);
+    if (mask == 0) continue;
+    found = true;
+    context->events.count(Event::kCollect);
+    if (arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
+      return_remote(slab, g, mask);
+      mark_remote(slab);
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -179,22 +201,16 @@ void* allocate(ClassId size_class) {
 bool collect_all(Slab* slab, Context* context) {
   // relaxed: the mark goes up again for whatever comes later
   if ((slab->owner.load(std::memory_order_relaxed) & kOwnerHasRemote) == 0) return true;
+  bool found = false;
+  if (!collect_masks(slab, context, found)) return false;
+  if (found) return true;
   if (arch::brimful_seq_store32(context, reinterpret_cast<std::uint32_t*>(&slab->owner), context->id) !=
       arch::Outcome::kDone) {
     return false;
   }
   // pairs with: mark_remote() (who sees the mark down puts it up again; whose mark we took down, those bits we see)
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (unsigned g = 0; g < slab->groups; ++g) {
-    const std::uint64_t mask = collect_remote(slab, g);
-    if (mask != 0) context->events.count(Event::kCollect);
-    if (mask != 0 && arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
-      return_remote(slab, g, mask);
-      mark_remote(slab);
-      return false;
-    }
-  }
-  return true;
+  return collect_masks(slab, context, found);
 }
 
 void enqueue(Context* context, Slab* slab) {
@@ -242,7 +258,7 @@ void tick() {
   context->heartbeat = arch::has_fast_advance() ? kHeartbeat : 0;
   if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
-  flush_pending(context);
+  flush_magazines(context);
   release_empty_currents(context, 1);
   if (config::options.purge_delay_ms >= 0) purge_free_pages(context);
   context->lock.unlock();

@@ -3,9 +3,9 @@
 // What a slab's words say, and making and unmaking slabs.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "meta/header.h"
 
 namespace brimful::slots {
@@ -25,6 +25,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner);
 
 // Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
 void release_slab(Slab* slab);
+
+// Gives back the pages of the slab that hold nothing but objects which are free by its words and not offered. The caller
+// sees to it that none of them is offered meanwhile. System calls: one for each run of free pages.
+void purge_slab(Slab* slab);
 
 // Bits of the group that its owner knows to be free: a snapshot. Who acts on it holds the lock that makes it exact, or only
 // decides what to look at.
@@ -71,7 +75,7 @@ inline bool has_free(Slab* slab) {
 
 inline unsigned free_objects(Slab* slab) {
   unsigned count = 0;
-  for (unsigned g = 0; g < slab->groups; ++g) count += static_cast<unsigned>(std::popcount(free_bits(slab, g)));
+  for (unsigned g = 0; g < slab->groups; ++g) count += count_ones(free_bits(slab, g));
   return count;
 }
 
@@ -90,16 +94,11 @@ inline std::uint64_t collect_remote(Slab* slab, unsigned group) {
   // relaxed: an empty mask needs no order; a full one is taken by the exchange below
   if (slab->remote(group).load(std::memory_order_relaxed) == 0) return 0;
   // pairs with: tell_owner() (what the freeing threads did with the objects before)
-  const std::uint64_t mask = slab->remote(group).exchange(0, std::memory_order_acquire);
-  slab->remote_count().fetch_sub(static_cast<unsigned>(std::popcount(mask)),
-                                 std::memory_order_relaxed);  // relaxed: a count that only decides when to publish
-  return mask;
+  return slab->remote(group).exchange(0, std::memory_order_acquire);
 }
 
 // Returns bits taken by collect_remote() that found no place. Always legal.
 inline void return_remote(Slab* slab, unsigned group, std::uint64_t mask) {
-  slab->remote_count().fetch_add(static_cast<unsigned>(std::popcount(mask)),
-                                 std::memory_order_relaxed);  // relaxed: as above
   // pairs with: collect_remote() (the objects' last use)
   slab->remote(group).fetch_or(mask, std::memory_order_release);
 }

@@ -1,66 +1,45 @@
 // SPDX-License-Identifier: MIT
 //
-// Start-up and attachment (slots/thread.h), and the globals the fast paths read.
+// Contexts and attachment (slots/thread.h): which contexts there are, and how a thread finds its own.
 //
-// Before start-up every thread's id leads to the empty context, and the granule table has one entry. The first call of the process therefore misses, and starts the allocator
-// under the heap lock. Nothing in here may allocate, and little may be assumed: the caller can be the dynamic linker.
+// Nothing in here may allocate, and little may be assumed: the caller can be the dynamic linker (slots/start.cpp).
 #include "slots/thread.h"
 
 #include <pthread.h>
 
 #include <atomic>
 
-#include "config/build.h"
 #include "config/options.h"
 #include "meta/block.h"
-#include "os/calls.h"
 #include "os/cpus.h"
-#include "os/report.h"
 #include "pages/heap.h"
 #include "slots/front_end.h"
+#include "slots/magazine.h"
+#include "slots/start.h"
 
-namespace brimful {
-namespace arch {
-extern "C" {
-constinit std::uint64_t brimful_zero_word = 0;
-}
-}  // namespace arch
-
-namespace slots {
+namespace brimful::slots {
 namespace {
 
-struct EmptyContext : Context {
-  constexpr EmptyContext() : Context{} {
-    for (Slot& slot : slots) slot.word = &arch::brimful_zero_word;
-    active_id = id = arch::kNoContext;
-  }
-};
-constinit EmptyContext empty_context;
-
-constinit Header* const kFirstTable[1] = {&meta::none};
-
-constinit std::uint32_t no_context_id = arch::kNoContext;
-constinit std::uint64_t no_rseq_cs = 0;
-
-// How the process runs; written once, by start().
+// How the process runs; written once, by choose_mode().
 struct Mode {
   bool per_cpu;
   bool uses_mm_cid;
-  std::uint32_t cpu_contexts;  // ids below are CPUs', from here on threads'
+  std::uint32_t cpu_contexts;  // per CPU: ids below are CPUs', from here on threads'
 };
 constinit Mode mode = {};
-constinit std::atomic<bool> started{false};
 
 // Contexts. Guarded by the heap lock.
 constinit std::uint32_t covered_contexts = 0;  // ids that lead somewhere
 constinit std::uint32_t next_thread_id = 0;
 constinit Context* free_thread_contexts = nullptr;
 constinit std::atomic<Context*> every_context{nullptr};
+constinit std::uint32_t made_contexts = 0;
 
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
 
-constexpr std::uint32_t kUnknownCpus = 2048;  // where /sys can't be read
+// More CPUs than this and there would be too few numbers left for threads.
+constexpr std::uint32_t kMostCpus = kMaxContexts / 2;
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
@@ -70,39 +49,6 @@ bool cover_contexts(std::uint32_t count) {
     arch::brimful_block.contexts[1 + covered_contexts].store(&empty_context, std::memory_order_relaxed);
   }
   return true;
-}
-
-void choose_mode() {
-  const char* reason = "";
-  const std::uint32_t cpus = os::possible_cpus();
-  mode.cpu_contexts = cpus == 0 ? kUnknownCpus : cpus < kMaxContexts ? cpus : kMaxContexts;
-  const os::RseqArea area = os::rseq_area();
-  mode.uses_mm_cid = area.mm_cid != nullptr;
-  if (config::front_end() == config::FrontEnd::kThread) {
-    reason = "front_end:thread";
-  } else if (!arch::kRestartable) {
-    reason = "this build has no restartable sequences";
-  } else if (area.cpu_id == nullptr) {
-    reason = "the kernel offers this process no restartable sequences (rseq)";
-  } else if (mode.cpu_contexts > kMaxContexts / 2) {
-    reason = "too many CPUs";
-  } else {
-    mode.per_cpu = true;
-    os::register_rseq_barrier();
-  }
-  if (config::options.verbose == 0) return;
-  Line line;
-  line << config::kVersion << " front end ";
-  if (mode.per_cpu) {
-    const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
-    line << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
-         << (own ? "our own rseq area" : "the C library's rseq area") << "), " << mode.cpu_contexts
-         << " contexts at most";
-  } else {
-    line << "thread (" << reason << ")";
-  }
-  line << ", tier " << (config::is_hardened() ? "hardened" : "default");
-  os::report(line);
 }
 
 // A thread's last word: its context's slabs become everybody's.
@@ -120,17 +66,6 @@ void on_thread_exit(void* value) {
   recycle_context(context);
 }
 
-void start() {
-  const sync::MutexLock guard(pages::heap.lock);
-  if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
-  config::load();
-  choose_mode();
-  next_thread_id = mode.cpu_contexts;
-  cover_contexts(mode.cpu_contexts);
-  has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
-  started.store(true, std::memory_order_release);  // pairs with: ready() (all of the above)
-}
-
 // Caller holds the heap lock. nullptr when there is no memory.
 Context* make_context(std::uint32_t id) {
   if (!cover_contexts(id + 1)) return nullptr;
@@ -139,6 +74,7 @@ Context* make_context(std::uint32_t id) {
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
+  set_magazine_limits(++made_contexts);
   every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
   arch::brimful_block.contexts[1 + id].store(context,
                                              std::memory_order_release);  // pairs with: context_of() (as above)
@@ -157,6 +93,41 @@ Context* take_thread_context() {
   }
   context->taken = true;
   return context;
+}
+
+}  // namespace
+
+void choose_mode(Line& description) {
+  const char* reason = "";
+  const std::uint32_t possible = os::possible_cpus();
+  const std::uint32_t cpus = os::cpu_ids(possible, os::cpu_mask_bits(), kMostCpus);
+  const os::RseqArea area = os::rseq_area();
+  mode.uses_mm_cid = area.mm_cid != nullptr;
+  if (config::front_end() == config::FrontEnd::kThread) {
+    reason = "front_end:thread";
+  } else if (!arch::kRestartable) {
+    reason = "this build has no restartable sequences";
+  } else if (area.cpu_id == nullptr) {
+    reason = "the kernel offers this process no restartable sequences (rseq)";
+  } else if (cpus == 0 || cpus > kMostCpus) {
+    reason = cpus == 0 ? "the number of CPUs is unknown" : "too many CPUs";
+  } else {
+    mode.per_cpu = true;
+    mode.cpu_contexts = cpus;
+    cover_contexts(cpus);
+    os::register_rseq_barrier();
+  }
+  description << "front end ";
+  if (mode.per_cpu) {
+    const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
+    description << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
+                << (own ? "our own rseq area" : "the C library's rseq area") << "), "
+                << (possible != 0 && possible < cpus ? possible : cpus) << " contexts at most";
+  } else {
+    description << "thread (" << reason << ")";
+  }
+  next_thread_id = mode.cpu_contexts;
+  has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
 }
 
 void attach() {
@@ -179,16 +150,6 @@ void attach() {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a signal handler on this thread (the cs pointer)
   arch::brimful_thread.context_id = thread.context_id;
   state.attached = true;
-}
-
-}  // namespace
-
-BRIMFUL_TLS ThreadState thread_state = {};
-
-void prepare() {
-  // pairs with: start() (options and mode)
-  if (BRIMFUL_UNLIKELY(!started.load(std::memory_order_acquire))) start();
-  if (BRIMFUL_UNLIKELY(!thread_state.attached) && !thread_state.gone) attach();
 }
 
 Context* context_of(std::uint32_t id) {
@@ -220,19 +181,4 @@ void recycle_context(Context* context) {
   free_thread_contexts = context;
 }
 
-void orphan_other_threads() {
-  for (Context* c = all_contexts(); c != nullptr; c = c->next_all) {
-    if (c->taken && c != thread_state.own_context) c->orphaned = true;
-  }
-}
-
-}  // namespace slots
-
-namespace arch {
-extern "C" {
-constinit brimful_hot_globals brimful_hot = {slots::kFirstTable, 0};
-constinit Block brimful_block(&slots::empty_context);
-BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
-}
-}  // namespace arch
-}  // namespace brimful
+}  // namespace brimful::slots

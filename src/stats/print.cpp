@@ -27,7 +27,11 @@ __attribute__((constructor(101))) void note_beginning() { began_ns = os::monoton
 std::uint64_t reserved_bytes(const Snapshot& heap) { return heap.reserved_bytes + heap.huge_bytes; }
 std::uint64_t committed_bytes(const Snapshot& heap) { return heap.committed_bytes + heap.huge_bytes; }
 
-const char* front_end(const Report& report) { return report.is_per_cpu ? "percpu" : "thread"; }
+// The builds for study have no contexts, and so no front end.
+const char* front_end(const Report& report) {
+  if (config::kMiddle != config::Middle::kContexts) return "none";
+  return report.is_per_cpu ? "percpu" : "thread";
+}
 const char* tier() { return config::is_hardened() ? "hardened" : "default"; }
 
 void process_text(Output& out, const Report& report) {

@@ -22,7 +22,7 @@
 namespace brimful::stress {
 namespace {
 
-constexpr unsigned kMaxThreads = 64;
+constexpr unsigned kMaxThreads = 250;  // with the guests they fit into the table of report.cpp
 constexpr double kHangSeconds = 60;
 constexpr uint64_t kGuestOperations = 3000;
 constexpr size_t kKeptByGuest = 48;
@@ -49,6 +49,7 @@ std::atomic<pid_t>* thread_ids = nullptr;
 std::atomic<uint64_t> streams = 0;
 std::atomic<uint64_t> guests_run = 0;
 std::atomic<uint64_t> forks_done = 0;
+std::atomic<uint64_t> moves_done = 0;
 size_t live_before = 0;
 double last_progress = 0;
 uint64_t last_operations = 0;
@@ -128,23 +129,56 @@ void* run_host(void* argument) {
   return nullptr;
 }
 
-// Moves a random worker to a random CPU, or frees it to run anywhere, every millisecond or so.
+void move_thread(unsigned index, const cpu_set_t& set) {
+  // relaxed: see register_thread.
+  const pid_t thread = thread_ids[index].load(std::memory_order_relaxed);
+  if (thread == 0 || sched_setaffinity(thread, sizeof set, &set) != 0) return;
+  // relaxed: a statistic, written by the storm alone.
+  moves_done.store(moves_done.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+size_t draw_cpu(Random& random, const cpu_set_t& allowed) {
+  size_t cpu = random.below(CPU_SETSIZE);
+  while (!CPU_ISSET(cpu, &allowed)) cpu = (cpu + 1) % CPU_SETSIZE;
+  return cpu;
+}
+
+// One CPU, or with it each other that is allowed with a chance of one in `others` (0: none).
+cpu_set_t draw_mask(Random& random, const cpu_set_t& allowed, uint64_t others) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(draw_cpu(random, allowed), &set);
+  for (size_t cpu = 0; others != 0 && cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed) && random.one_in(others)) CPU_SET(cpu, &set);
+  }
+  return set;
+}
+
+// Everybody onto one CPU for a while, then free to run anywhere.
+void herd(Random& random, const cpu_set_t& allowed) {
+  const cpu_set_t one = draw_mask(random, allowed, 0);
+  for (unsigned i = 0; i < worker_count(); ++i) move_thread(i, one);
+  sleep_microseconds(static_cast<long>(random.between(1000, 20'000)));
+  for (unsigned i = 0; i < worker_count(); ++i) move_thread(i, allowed);
+}
+
+// Moves a random worker to a random CPU, or frees it to run anywhere, every millisecond or so; a fierce storm does not
+// wait.
 void* run_storm(void*) {
   Random random(options.seed, ~uint64_t{0});
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof allowed, &allowed);
   while (!is_stopped()) {
-    // relaxed: see register_thread.
-    const pid_t thread = thread_ids[random.below(worker_count())].load(std::memory_order_relaxed);
-    cpu_set_t set = allowed;
-    if (!random.one_in(4)) {
-      size_t cpu = random.below(CPU_SETSIZE);
-      while (!CPU_ISSET(cpu, &allowed)) cpu = (cpu + 1) % CPU_SETSIZE;
-      CPU_ZERO(&set);
-      CPU_SET(cpu, &set);
+    const auto index = static_cast<unsigned>(random.below(worker_count()));
+    if (!options.fierce_storm) {
+      move_thread(index, random.one_in(4) ? allowed : draw_mask(random, allowed, 0));
+      sleep_microseconds(static_cast<long>(random.between(50, 1500)));
+    } else if (random.one_in(2000)) {
+      herd(random, allowed);
+    } else {
+      move_thread(index, draw_mask(random, allowed, random.one_in(2) ? 2 : 0));
+      if (random.one_in(16)) sleep_microseconds(static_cast<long>(random.between(1, 100)));
     }
-    if (thread != 0) sched_setaffinity(thread, sizeof set, &set);
-    sleep_microseconds(static_cast<long>(random.between(50, 1500)));
   }
   return nullptr;
 }
@@ -228,6 +262,25 @@ void Crew::check_progress() {
   }
 }
 
+uint64_t Crew::watch(uint64_t operations_wanted, unsigned seconds, bool print) {
+  const double start = seconds_now();
+  double last_print = start;
+  for (;;) {
+    sleep_microseconds(50'000);
+    check_progress();
+    const uint64_t done = operations();
+    const double now = seconds_now();
+    if (print && now - last_print >= 10) {
+      last_print = now;
+      say("stress: %.0f s: %.1f of %.1f million operations\n", now - start, static_cast<double>(done) * 1e-6,
+          static_cast<double>(operations_wanted) * 1e-6);
+    }
+    if (done >= operations_wanted || now - start >= seconds) return done;
+  }
+}
+
+uint64_t Crew::moves() { return moves_done.load(std::memory_order_relaxed); }  // relaxed: a statistic.
+
 void Crew::finish() {
   totals.stop.store(true, std::memory_order_relaxed);  // relaxed: only says when to end.
   alarm(static_cast<unsigned>(kHangSeconds));          // a thread that never comes back is a failure too
@@ -239,13 +292,13 @@ void Crew::finish() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   const char* configuration = std::getenv("BRIMFUL_CONF");
-  say("stress: ok: %.2f million operations, %u threads, %llu guests, %llu forks, %s, seed %llu, peak %ld "
+  say("stress: ok: %.2f million operations, %u threads, %llu guests, %llu forks, %llu moves, %s, seed %llu, peak %ld "
       "MiB\n",
       static_cast<double>(done) * 1e-6, options.threads,
       static_cast<unsigned long long>(guests_run.load(std::memory_order_relaxed)),  // relaxed: after the join.
       static_cast<unsigned long long>(forks_done.load(std::memory_order_relaxed)),  // relaxed: after the join.
-      configuration == nullptr ? "" : configuration, static_cast<unsigned long long>(options.seed),
-      usage.ru_maxrss >> 10);
+      static_cast<unsigned long long>(moves()), configuration == nullptr ? "" : configuration,
+      static_cast<unsigned long long>(options.seed), usage.ru_maxrss >> 10);
 }
 
 }  // namespace brimful::stress

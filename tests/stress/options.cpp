@@ -86,7 +86,7 @@ Options parse_options(int count, char** arguments, const char* summary) {
       print_usage(arguments[0], summary);
     }
   }
-  if (options.threads == 0 || options.threads > 64) print_usage(arguments[0], summary);
+  if (options.threads == 0 || options.threads > 250) print_usage(arguments[0], summary);
   if (options.seed == 0) {
     timespec time;
     clock_gettime(CLOCK_REALTIME, &time);

@@ -19,6 +19,7 @@ struct Options {
   bool long_run = false;
   bool self_test = true;
   bool fork = true;
+  bool fierce_storm = false;  // set by the program, see Crew
   Sabotage sabotage = Sabotage::kNone;
 };
 

@@ -9,7 +9,6 @@
 // operations per front end. Exit: 0, 1 (fault found: see stderr), 2 (usage or no memory).
 #include <sys/wait.h>
 
-#include "clock.h"
 #include "crew.h"
 #include "options.h"
 #include "report.h"
@@ -34,24 +33,6 @@ void self_test(char** arguments) {
   }
 }
 
-// Waits until `operations` are done or `seconds` are over. Returns the operations done.
-uint64_t watch(uint64_t operations, unsigned seconds, bool print) {
-  const double start = seconds_now();
-  double last_print = start;
-  for (;;) {
-    sleep_microseconds(50'000);
-    Crew::check_progress();
-    const uint64_t done = Crew::operations();
-    const double now = seconds_now();
-    if (print && now - last_print >= 10) {
-      last_print = now;
-      say("stress: %.0f s: %.1f of %.1f million operations\n", now - start, static_cast<double>(done) * 1e-6,
-          static_cast<double>(operations) * 1e-6);
-    }
-    if (done >= operations || now - start >= seconds) return done;
-  }
-}
-
 }  // namespace
 }  // namespace brimful::stress
 
@@ -65,7 +46,7 @@ int main(int count, char** arguments) {
   if (options.operations == 0) options.operations = options.long_run ? kLongOperations : kDefaultOperations;
   if (options.seconds == 0) options.seconds = patient ? kLongSeconds : kDefaultSeconds;
   Crew::start(options);
-  const uint64_t done = watch(options.operations, options.seconds, options.long_run);
+  const uint64_t done = Crew::watch(options.operations, options.seconds, options.long_run);
   Crew::finish();
   if (options.long_run && done < options.operations) fail(nullptr, 0, "too slow: the time ran out");
   return 0;

@@ -80,6 +80,41 @@ TEST_F(Cpus, ArePossibleAtLeastAsManyAsAreOnlineAndAsTheNumberOfTheRunningOne) {
   EXPECT_GT(possible_cpus(), static_cast<std::uint32_t>(sched_getcpu()));
 }
 
+TEST_F(Cpus, AreCountedUpToTheGreatestNumberOfAList) {
+  EXPECT_EQ(count_cpu_ids("0\n"), 1U);
+  EXPECT_EQ(count_cpu_ids("0-3"), 4U);
+  EXPECT_EQ(count_cpu_ids("0,4-7\n"), 8U);
+  EXPECT_EQ(count_cpu_ids("0-3,8-11,127\n"), 128U);
+  EXPECT_EQ(count_cpu_ids("4-7,0\n"), 8U) << "the order does not matter";
+  EXPECT_EQ(count_cpu_ids("0-8191\n"), 8192U);
+}
+
+TEST_F(Cpus, AreUnknownWhenTheTextIsNoList) {
+  for (const char* text : {"", "\n", "-3", "0-", "0,", "0-3,\n", "none\n", "0-3 4", "0x4", "99999999999999999999"}) {
+    EXPECT_EQ(count_cpu_ids(text), 0U) << text;
+  }
+}
+
+TEST_F(Cpus, HaveIdsBelowWhatTheKernelsMasksHold) {
+  const std::uint32_t bits = cpu_mask_bits();
+  if (bits == 0) GTEST_SKIP() << "sched_getaffinity is refused here";
+  EXPECT_EQ(bits % 64, 0U);
+  EXPECT_GT(bits, static_cast<std::uint32_t>(sched_getcpu()));
+  EXPECT_GE(bits, static_cast<std::uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+TEST_F(Cpus, AreExpectedUpToTheGreaterOfListAndMask) {
+  EXPECT_EQ(cpu_ids(2, 64, 2048), 64U) << "a list that hides CPUs";
+  EXPECT_EQ(cpu_ids(128, 64, 2048), 128U) << "a mask that hides CPUs";
+  EXPECT_EQ(cpu_ids(0, 64, 2048), 64U) << "no list";
+  EXPECT_EQ(cpu_ids(8, 0, 2048), 8U) << "no mask";
+  EXPECT_EQ(cpu_ids(8192, 256, 2048), 256U) << "a list of CPUs that can't come";
+  EXPECT_EQ(cpu_ids(8, 8192, 2048), 8U) << "a mask of one size for every machine";
+  EXPECT_EQ(cpu_ids(4096, 8192, 2048), 4096U) << "really more than there is room for";
+  EXPECT_EQ(cpu_ids(0, 8192, 2048), 0U) << "unknown";
+  EXPECT_EQ(cpu_ids(0, 0, 2048), 0U) << "unknown";
+}
+
 TEST_F(Cpus, NameTheRunningThreadsRseqArea) {
   const RseqArea area = rseq_area();
   if (rseq_owner() == RseqOwner::kNone) {

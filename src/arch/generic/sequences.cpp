@@ -44,6 +44,21 @@ std::uint64_t* word_of(Header* slab, std::uint64_t index, std::size_t words) {
   return reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(slab) + words) + index / 64;
 }
 
+std::uint64_t* magazine_of(void* context, std::uint64_t size_class) {
+  return reinterpret_cast<std::uint64_t*>(static_cast<char*>(context) + BRIMFUL_CONTEXT_MAGAZINES +
+                                          (size_class << BRIMFUL_MAGAZINE_SHIFT));
+}
+
+std::uint32_t load_count(void* context, std::uint64_t size_class) {
+  // relaxed: one context writes the count
+  return at<std::uint32_t>(context, BRIMFUL_CONTEXT_COUNTS + 4 * size_class).load(std::memory_order_relaxed);
+}
+
+void store_count(void* context, std::uint64_t size_class, std::uint32_t count) {
+  // relaxed: read in the same context
+  at<std::uint32_t>(context, BRIMFUL_CONTEXT_COUNTS + 4 * size_class).store(count, std::memory_order_relaxed);
+}
+
 void* take(std::uint64_t doubled_class) {
   const auto entry = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(context_id())));
   // pairs with: make_context() (the context)
@@ -95,7 +110,7 @@ void brimful_free(void* pointer) {
       (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
   const std::uint64_t index = std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
   if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_other(header, index);
-  switch (brimful_seq_free(header, index)) {
+  switch (brimful_seq_free(header, index, 0)) {
     case Outcome::kDone:
       return;
     case Outcome::kAlreadySet:
@@ -122,9 +137,9 @@ void brimful_free_sized(void* pointer, std::size_t bytes) {
 
 void* brimful_seq_take(std::uint64_t doubled_class) { return take(doubled_class); }
 
-Outcome brimful_seq_free(Header* slab, std::uint64_t index) {
+Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark) {
   // pairs with: who gave this context the slab
-  if (at<std::uint32_t>(slab, BRIMFUL_HEADER_OWNER).load(std::memory_order_acquire) != context_id()) {
+  if (at<std::uint32_t>(slab, BRIMFUL_HEADER_OWNER).load(std::memory_order_acquire) != (context_id() | mark)) {
     return Outcome::kOtherContext;
   }
   std::uint64_t* word = word_of(slab, index, BRIMFUL_HEADER_WORDS);
@@ -171,33 +186,32 @@ Outcome brimful_seq_empty(Context* context, void* slot) {
   return Outcome::kDone;
 }
 
-// A pending entry is {key, mask}.
-Answer brimful_seq_pending_add(Context* context, void* entry, std::uint64_t key, std::uint64_t bit) {
-  if (!runs_in(context)) return {Outcome::kOtherContext, 0};
-  auto* pending = static_cast<std::uint64_t*>(entry);
-  if (load(&pending[0]) != key) return {Outcome::kRefused, 0};
-  const std::uint64_t mask = load(&pending[1]);
-  if ((mask & bit) != 0) return {Outcome::kAlreadySet, 0};
-  store(&pending[1], mask | bit);
-  return {Outcome::kDone, mask | bit};
-}
-
-Answer brimful_seq_pending_take(Context* context, void* entry, std::uint64_t key) {
-  if (!runs_in(context)) return {Outcome::kOtherContext, 0};
-  auto* pending = static_cast<std::uint64_t*>(entry);
-  if (load(&pending[0]) != key) return {Outcome::kRefused, 0};
-  const std::uint64_t mask = load(&pending[1]);
-  store(&pending[1], 0);
-  return {Outcome::kDone, mask};
-}
-
-Outcome brimful_seq_pending_claim(Context* context, void* entry, std::uint64_t key) {
+Outcome brimful_seq_magazine_push(Context* context, std::uint64_t size_class, std::uint64_t object) {
   if (!runs_in(context)) return Outcome::kOtherContext;
-  auto* pending = static_cast<std::uint64_t*>(entry);
-  if (load(&pending[1]) != 0) return Outcome::kRefused;
-  store(&pending[0], key);
+  const std::uint32_t count = load_count(context, size_class);
+  std::uint64_t* magazine = magazine_of(context, size_class);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (load(&magazine[i]) == object) return Outcome::kAlreadySet;
+  }
+  // relaxed: changes with the number of contexts
+  if (count >= at<std::uint8_t>(block(), BRIMFUL_BLOCK_LIMITS + size_class).load(std::memory_order_relaxed)) {
+    return Outcome::kRefused;
+  }
+  store(&magazine[count], object);
+  store_count(context, size_class, count + 1);
   return Outcome::kDone;
 }
+
+Answer brimful_seq_magazine_take(Context* context, std::uint64_t size_class, std::uint64_t* into) {
+  if (!runs_in(context)) return {Outcome::kOtherContext, 0};
+  const std::uint32_t count = load_count(context, size_class);
+  for (std::uint32_t i = 0; i < count; ++i) into[i] = load(&magazine_of(context, size_class)[i]);
+  store_count(context, size_class, 0);
+  return {Outcome::kDone, count};
+}
+
+// Here push compares with all objects and needs no filter.
+Outcome brimful_seq_magazine_forget(Context*, std::uint64_t) { return Outcome::kDone; }
 
 #if defined(BRIMFUL_INTERPOSE) && BRIMFUL_INTERPOSE
 // The standard names of the fast paths (as the labels at the end of x86_64/sequences.S).

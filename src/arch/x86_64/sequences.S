@@ -130,7 +130,9 @@ brimful_rseq_sections_begin:
         movq    BRIMFUL_QUEUE_CURRENT(%r11), %r10
         testq   %r10, %r10
         jz      \slow
-        cmpl    %eax, BRIMFUL_HEADER_OWNER(%r10)
+        movl    BRIMFUL_HEADER_OWNER(%r10), %r9d
+        andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r9d
+        cmpl    %eax, %r9d
         jne     \slow
         subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
@@ -258,12 +260,108 @@ FUNCTION brimful_free
 .Lother:
         xchgq   %rdi, %rsi
         jmp     brimful_free_other
-.Lnot_owner:
-        xchgq   %rdi, %rsi
-        jmp     brimful_free_slow
 .Ltwice:
         xchgq   %rdi, %rsi
         jmp     brimful_free_twice
+
+/*
+ * Somebody else's: into the magazine. Whatever is unusual goes the slow way: to the C++ of the same steps (slots/magazine.h).
+ * In words, with context = block->contexts[1 + *id] (not closed), count = context->counts[class] (below its limit):
+ *   start:
+ *     the owner is another context, or nobody who shares; not free by its words and the others' mask
+ *     context->until_look is counted down; the object's hash is in the filter (alone, both do no harm)
+ *     context->magazines[class][count] = object
+ *     context->counts[class] = count + 1                                      COMMIT
+ * The filter has a bit for each of 512 hash values, set if such an object may lie in the magazine: so a free has to be
+ * compared with the others once in about 30 times. A loop each time, of ever another length, is mispredicted each time,
+ * and then the processor does not look ahead to the next object, whose lines are still on their way from another CPU.
+ */
+.Lnot_owner:
+        SECTION_BEGIN free_foreign, %r9, %rax
+        movslq  (ID), %rax
+        movl    BRIMFUL_HEADER_OWNER(%rsi), %r8d
+        cmpl    $BRIMFUL_OWNER_SHARED, %r8d
+        jae     .Lfree_slowly
+        movl    %r8d, %r10d
+        andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r10d
+        cmpl    %eax, %r10d
+        je      .Lmarked
+        testl   %eax, %eax
+        js      .Lfree_slowly
+        cmpl    $BRIMFUL_OWNER_DETACHED, %r8d
+        je      .Ldetached
+.Lforeign:
+        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r10d
+        addl    $7, %r10d
+        andl    $-8, %r10d
+        addl    %ecx, %r10d
+        movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
+        orq     BRIMFUL_HEADER_OFFERED(%rsi,%rcx,8), %r8
+        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r10,8), %r8
+        btq     %rdi, %r8
+        jc      .Lfree_slowly
+        leaq    brimful_block(%rip), %r8
+        movzbl  BRIMFUL_HEADER_CLASS(%rsi), %ecx
+        movq    %rdi, %r10
+        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,8), %r10
+        addq    BRIMFUL_HEADER_START(%rsi), %r10
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %r11
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%r11)
+        jne     .Lfree_slowly
+        movl    BRIMFUL_CONTEXT_COUNTS(%r11,%rcx,4), %r9d
+        movzbl  BRIMFUL_BLOCK_LIMITS(%r8,%rcx), %eax
+        cmpl    %eax, %r9d
+        jae     .Lfree_slowly
+        subl    $1, BRIMFUL_CONTEXT_UNTIL_LOOK(%r11)
+        js      .Lfree_slowly
+        movl    %r10d, %eax
+        shrl    $4, %eax
+        imull   $BRIMFUL_FILTER_FACTOR, %eax, %eax
+        shrl    $BRIMFUL_FILTER_SHIFT, %eax
+        movl    %eax, %edx
+        shrl    $6, %edx
+        leal    (%rdx,%rcx,8), %edx
+        movq    BRIMFUL_CONTEXT_FILTERS(%r11,%rdx,8), %r8
+        btsq    %rax, %r8
+        jc      .Lfree_slowly
+        movq    %r8, BRIMFUL_CONTEXT_FILTERS(%r11,%rdx,8)
+        leaq    (%r11,%rcx,4), %rdx
+        shll    $BRIMFUL_MAGAZINE_SHIFT, %ecx
+        addq    %r11, %rcx
+        movq    %r10, BRIMFUL_CONTEXT_MAGAZINES(%rcx,%r9,8)
+        addl    $1, %r9d
+        movl    %r9d, BRIMFUL_CONTEXT_COUNTS(%rdx)
+        SECTION_END free_foreign
+        ret
+.Ldetached:
+        cmpl    %eax, BRIMFUL_HEADER_LAST_OWNER(%rsi)
+        jne     .Lforeign
+.Lfree_slowly:
+        xchgq   %rdi, %rsi
+        jmp     brimful_free_slow
+
+/* Ours, but others have freed objects of the slab: as the fast path, with a look at their mask. */
+.Lmarked:
+        SECTION_BEGIN free_marked, %r9, %rax
+        movl    (ID), %eax
+        orl     $BRIMFUL_OWNER_HAS_REMOTE, %eax
+        cmpl    %eax, BRIMFUL_HEADER_OWNER(%rsi)
+        jne     .Lfree_slowly
+        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r10d
+        addl    $7, %r10d
+        andl    $-8, %r10d
+        addl    %ecx, %r10d
+        movq    BRIMFUL_HEADER_OFFERED(%rsi,%rcx,8), %rax
+        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r10,8), %rax
+        movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
+        btq     %rdi, %rax
+        jc      .Lfree_slowly
+        btsq    %rdi, %r8
+        movq    %r8, BRIMFUL_HEADER_WORDS(%rsi,%rcx,8)
+        SECTION_END free_marked
+        incq    %r8
+        jbe     .Lunusual
+        ret
 FUNCTION_END brimful_free
         .pushsection .text.brimful_abort, "ax", @progbits
 .Lfree_aborted:
@@ -271,6 +369,8 @@ FUNCTION_END brimful_free
         jmp     brimful_free_slow
         .popsection
 SECTION_ABORT free, jmp .Lfree_aborted
+SECTION_ABORT free_foreign, jmp .Lfree_aborted
+SECTION_ABORT free_marked, jmp .Lfree_aborted
 
 /* void brimful_free_sized(void* pointer, size_t bytes): the size must name the object's class, then it is a free. */
 FUNCTION brimful_free_sized
@@ -363,13 +463,15 @@ SECTION_ABORT take, jmp .Ltake_aborted
         ret
         .text
 
-/* Outcome brimful_seq_free(Header* slab, uint64_t index) */
+/* Outcome brimful_seq_free(Header* slab, uint64_t index, uint32_t mark) */
 FUNCTION brimful_seq_free
         movq    %rsi, %rcx
         shrq    $6, %rcx
+        movl    %edx, %r10d
         THREAD_AREA %r8, %r9
         SECTION_BEGIN seq_free, %r9, %rax
         movl    (%r8), %eax
+        orl     %r10d, %eax
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%rdi)
         jne     .Lother_context
         movq    BRIMFUL_HEADER_WORDS(%rdi,%rcx,8), %rdx
@@ -459,68 +561,109 @@ FUNCTION brimful_seq_empty
 FUNCTION_END brimful_seq_empty
 SECTION_ABORT empty, jmp .Laborted
 
-/* Answer brimful_seq_pending_add(Context* context, Entry* entry, uint64_t key, uint64_t bit): value in RDX */
-FUNCTION brimful_seq_pending_add
+/* Outcome brimful_seq_magazine_push(Context* context, uint64_t size_class, uint64_t object) */
+FUNCTION brimful_seq_magazine_push
+        movl    %edx, %eax
+        shrl    $4, %eax
+        imull   $BRIMFUL_FILTER_FACTOR, %eax, %eax
+        shrl    $BRIMFUL_FILTER_SHIFT, %eax
+        movl    %eax, %r11d
+        shrl    $6, %r11d
+        leaq    (%r11,%rsi,8), %r11
+        movl    %eax, %r10d
+        leaq    brimful_block(%rip), %rcx
+        movzbl  BRIMFUL_BLOCK_LIMITS(%rcx,%rsi), %ecx
         THREAD_AREA %r8, %r9
-        SECTION_BEGIN pending_add, %r9, %rax
+        SECTION_BEGIN magazine_push, %r9, %rax
         movl    (%r8), %eax
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
-        cmpq    %rdx, (%rsi)
-        jne     .Lrefused
-        movq    8(%rsi), %rax
-        testq   %rcx, %rax
-        jnz     .Lpending_before
-        orq     %rcx, %rax
-        movq    %rax, 8(%rsi)
-        SECTION_END pending_add
-        movq    %rax, %rdx
+        movl    BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4), %eax
+        cmpl    %ecx, %eax
+        jae     .Lrefused
+        movq    BRIMFUL_CONTEXT_FILTERS(%rdi,%r11,8), %rcx
+        btsq    %r10, %rcx
+        movq    %rsi, %r8
+        leaq    (%rdi,%rsi,4), %rsi
+        jc      .Lcompare_all
+.Lnew:
+        movq    %rcx, BRIMFUL_CONTEXT_FILTERS(%rdi,%r11,8)
+        shlq    $BRIMFUL_MAGAZINE_SHIFT, %r8
+        addq    %r8, %rdi
+        movq    %rdx, BRIMFUL_CONTEXT_MAGAZINES(%rdi,%rax,8)
+        addl    $1, %eax
+        movl    %eax, BRIMFUL_CONTEXT_COUNTS(%rsi)
+        SECTION_END magazine_push
         xorl    %eax, %eax
         ret
-.Lpending_before:
+.Lcompare_all:
+        movl    %eax, %r10d
+        movq    %r8, %r9
+        shlq    $BRIMFUL_MAGAZINE_SHIFT, %r9
+        addq    %rdi, %r9
+.Lcompare:
+        subl    $1, %r10d
+        jb      .Lnew
+        cmpq    BRIMFUL_CONTEXT_MAGAZINES(%r9,%r10,8), %rdx
+        jne     .Lcompare
         movl    $4, %eax
         ret
-FUNCTION_END brimful_seq_pending_add
-SECTION_ABORT pending_add, jmp .Laborted
+FUNCTION_END brimful_seq_magazine_push
+SECTION_ABORT magazine_push, jmp .Laborted
 
-/* Answer brimful_seq_pending_take(Context* context, Entry* entry, uint64_t key) */
-FUNCTION brimful_seq_pending_take
-        xorl    %r10d, %r10d
+/* Answer brimful_seq_magazine_take(Context* context, uint64_t size_class, uint64_t* into): value in RDX */
+FUNCTION brimful_seq_magazine_take
+        movq    %rsi, %r10
+        shlq    $BRIMFUL_MAGAZINE_SHIFT, %r10
+        addq    %rdi, %r10
         THREAD_AREA %r8, %r9
-        SECTION_BEGIN pending_take, %r9, %rax
+        SECTION_BEGIN magazine_take, %r9, %rax
         movl    (%r8), %eax
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
-        cmpq    %rdx, (%rsi)
-        jne     .Lrefused
-        movq    8(%rsi), %rcx
-        movq    %r10, 8(%rsi)
-        SECTION_END pending_take
-        movq    %rcx, %rdx
+        movl    BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4), %ecx
+        movl    %ecx, %r11d
+.Lcopy:
+        subl    $1, %r11d
+        jb      .Lcopied
+        movq    BRIMFUL_CONTEXT_MAGAZINES(%r10,%r11,8), %rax
+        movq    %rax, (%rdx,%r11,8)
+        jmp     .Lcopy
+.Lcopied:
+        movl    $0, BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4)
+        SECTION_END magazine_take
+        movl    %ecx, %edx
         xorl    %eax, %eax
         ret
-FUNCTION_END brimful_seq_pending_take
-SECTION_ABORT pending_take, jmp .Laborted
+FUNCTION_END brimful_seq_magazine_take
+SECTION_ABORT magazine_take, jmp .Laborted
 
-/* Outcome brimful_seq_pending_claim(Context* context, Entry* entry, uint64_t key) */
-FUNCTION brimful_seq_pending_claim
+/* Outcome brimful_seq_magazine_forget(Context* context, uint64_t size_class) */
+FUNCTION brimful_seq_magazine_forget
+        movq    %rsi, %r10
+        shlq    $6, %r10
+        addq    %rdi, %r10
+        pxor    %xmm0, %xmm0
         THREAD_AREA %r8, %r9
-        SECTION_BEGIN pending_claim, %r9, %rax
+        SECTION_BEGIN magazine_forget, %r9, %rax
         movl    (%r8), %eax
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
-        cmpq    $0, 8(%rsi)
+        cmpl    $0, BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4)
         jne     .Lrefused
-        movq    %rdx, (%rsi)
-        SECTION_END pending_claim
+        movaps  %xmm0, BRIMFUL_CONTEXT_FILTERS(%r10)
+        movaps  %xmm0, BRIMFUL_CONTEXT_FILTERS+16(%r10)
+        movaps  %xmm0, BRIMFUL_CONTEXT_FILTERS+32(%r10)
+        movaps  %xmm0, BRIMFUL_CONTEXT_FILTERS+48(%r10)
+        SECTION_END magazine_forget
         xorl    %eax, %eax
         ret
-FUNCTION_END brimful_seq_pending_claim
-SECTION_ABORT pending_claim, jmp .Laborted
+FUNCTION_END brimful_seq_magazine_forget
+SECTION_ABORT magazine_forget, jmp .Laborted
 
         .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
         .hidden brimful_seq_empty
-        .hidden brimful_seq_pending_add, brimful_seq_pending_take, brimful_seq_pending_claim
+        .hidden brimful_seq_magazine_push, brimful_seq_magazine_take, brimful_seq_magazine_forget
 
         .section .data.rel.ro.brimful_rseq, "aw", @progbits
         .globl  brimful_rseq_sections_end

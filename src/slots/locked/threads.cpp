@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// Threads under the middle layers for study: there are no contexts, so no thread has one. Every thread's id stays at the
+// dummy; malloc finds no object in the empty context, free finds a slab of another owner, and both go the slow way.
+#include "config/build.h"
+#include "slots/start.h"
+#include "slots/thread.h"
+
+namespace brimful::slots {
+
+void choose_mode(Line& description) {
+  description << "front end none (" << (config::kMiddle == config::Middle::kGlobalLock ? "global lock" : "class mutex")
+              << ")";
+}
+
+// The fast paths announce their sections although these find nothing. At the dummy, all threads would store to one cache
+// line, and that would be measured instead of the lock.
+void attach() {
+  arch::brimful_thread.rseq_cs = &thread_state.own_cs;
+  thread_state.attached = true;
+}
+
+Context* context_of(std::uint32_t) { return nullptr; }
+Context* current_context() { return nullptr; }
+Context* all_contexts() { return nullptr; }
+bool is_per_cpu() { return false; }
+void orphan_other_threads() {}
+
+}  // namespace brimful::slots

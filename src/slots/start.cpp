@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// Start-up, and the globals the fast paths read.
+//
+// Before start-up every thread's id leads to the empty context, and the granule table has one entry. The first call of
+// the process therefore misses, and starts the allocator under the heap lock. Nothing in here may allocate, and little
+// may be assumed: the caller can be the dynamic linker.
+#include "slots/start.h"
+
+#include <atomic>
+
+#include "config/build.h"
+#include "config/options.h"
+#include "meta/block.h"
+#include "os/report.h"
+#include "pages/heap.h"
+#include "slots/thread.h"
+
+namespace brimful {
+namespace arch {
+extern "C" {
+constinit std::uint64_t brimful_zero_word = 0;
+}
+}  // namespace arch
+
+namespace slots {
+
+constinit EmptyContext empty_context;
+constinit std::uint32_t no_context_id = arch::kNoContext;
+BRIMFUL_TLS ThreadState thread_state = {};
+
+namespace {
+
+constinit Header* const kFirstTable[1] = {&meta::none};
+constinit std::uint64_t no_rseq_cs = 0;
+constinit std::atomic<bool> started{false};
+
+void start() {
+  const sync::MutexLock guard(pages::heap.lock);
+  if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
+  config::load();
+  Line line;
+  line << config::kVersion << " ";
+  choose_mode(line);
+  line << ", tier " << (config::is_hardened() ? "hardened" : "default");
+  if (config::options.verbose != 0) os::report(line);
+  started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)
+}
+
+}  // namespace
+
+void prepare() {
+  // pairs with: start() (options and mode)
+  if (BRIMFUL_UNLIKELY(!started.load(std::memory_order_acquire))) start();
+  if (BRIMFUL_UNLIKELY(!thread_state.attached) && !thread_state.gone) attach();
+}
+
+}  // namespace slots
+
+namespace arch {
+extern "C" {
+constinit brimful_hot_globals brimful_hot = {slots::kFirstTable, 0};
+constinit Block brimful_block(&slots::empty_context);
+BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
+}
+}  // namespace arch
+}  // namespace brimful

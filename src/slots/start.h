@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Start-up, and what it asks of the middle layer: the one with contexts (slots/thread.cpp), or one of those for study
+// (slots/locked/). The build compiles one of them (docs/design/0010).
+#pragma once
+
+#include <cstdint>
+
+#include "arch/sequences.h"
+#include "base/line.h"
+#include "slots/context.h"
+
+namespace brimful::slots {
+
+// The context of threads that have none: its slots lead to a word without bits.
+struct EmptyContext : Context {
+  constexpr EmptyContext() : Context{} {
+    for (Slot& slot : slots) slot.word = &arch::brimful_zero_word;
+    active_id = id = arch::kNoContext;
+  }
+};
+extern EmptyContext empty_context;
+
+// What the id pointer of such a thread leads to.
+extern std::uint32_t no_context_id;
+
+// Decides how this process's threads find memory, and describes it for `verbose:1`. Called once, with the options read,
+// under the heap lock.
+void choose_mode(Line& description);
+
+// Attaches the calling thread. Called on slow paths until thread_state.attached is set.
+void attach();
+
+}  // namespace brimful::slots
