@@ -4,6 +4,9 @@
 # statically, and as static-pie, the latter two with libbrimful.a before libc. Each runs in both front ends.
 # BRIMFUL_EXPECT makes a program fail when the allocator that answers is not brimful.
 #
+# tier:hardened takes other ways through malloc and free, so each preloaded program runs in it, too: with one front end by
+# `make test`, with the other by `make test-long`.
+#
 # A source that can't be linked statically says so in a line `// no-static: reason`.
 
 set(abi_folder ${PROJECT_SOURCE_DIR}/tests/abi)
@@ -24,6 +27,12 @@ function(register_abi name variant program)
   endforeach()
 endfunction()
 
+function(register_hardened_abi name program front_end label)
+  register(NAME abi.${name}.preload.${front_end}.hardened COMMAND ${program} LABELS ${label}
+    ENVIRONMENT BRIMFUL_EXPECT=1 BRIMFUL_CONF=front_end:${front_end},tier:hardened
+    LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
+endfunction()
+
 foreach(source IN LISTS abi_sources)
   get_filename_component(name ${source} NAME_WE)
   if(name MATCHES "^_")
@@ -33,6 +42,8 @@ foreach(source IN LISTS abi_sources)
   add_abi_program(abi_${name} ${source})
   add_dependencies(abi_${name} brimful)
   register_abi(${name} preload abi_${name} LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
+  register_hardened_abi(${name} abi_${name} percpu abi)
+  register_hardened_abi(${name} abi_${name} thread long)
 
   file(STRINGS ${source} no_static REGEX "no-static:")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})

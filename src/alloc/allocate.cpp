@@ -11,6 +11,8 @@
 #include "alloc/emergency.h"
 #include "alloc/large.h"
 #include "arch/sequences.h"
+#include "config/options.h"
+#include "meta/live_map.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"
@@ -95,10 +97,14 @@ Block find_block(std::uint64_t address, const char* call) {
   return block;
 }
 
+bool is_live(Slab* slab, std::uint64_t index) {
+  if (config::is_hardened()) return meta::live_map.is_set(slab->object(index));
+  const auto group = static_cast<unsigned>(index / kGroupObjects);
+  return (slots::free_bits(slab, group) >> (index % kGroupObjects) & 1) == 0;
+}
+
 void check_live(const Block& block, const char* call) {
-  if (block.slab == nullptr) return;
-  const auto group = static_cast<unsigned>(block.index / kGroupObjects);
-  if ((slots::free_bits(block.slab, group) >> (block.index % kGroupObjects) & 1) != 0) {
+  if (block.slab != nullptr && !is_live(block.slab, block.index)) {
     meta::report_double_free(call, *block.slab, block.index);
   }
 }
@@ -116,14 +122,26 @@ bool may_stay(std::size_t bytes, std::size_t usable) {
 // object's class proves nothing.
 constinit bool shrink_was_refused = false;
 
+// The object is the program's from here on; tier:hardened writes that down, for free() to find.
+void* hand_out(void* object) {
+  if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
+  return object;
+}
+
+void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope) {
+  if (scope.nested()) return slots::free_nested(slab, index);
+  slots::prepare();
+  slots::free(slab, index);
+}
+
 void* allocate_class(std::size_t index) {
-  void* object = arch::brimful_seq_take(2 * index);
-  if (BRIMFUL_LIKELY(object != nullptr)) return object;
+  void* object = slots::take(static_cast<ClassId>(index));
+  if (BRIMFUL_LIKELY(object != nullptr)) return hand_out(object);
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
   slots::prepare();
   prepare_emergency();
-  return slots::allocate(static_cast<ClassId>(index));
+  return hand_out(slots::allocate(static_cast<ClassId>(index)));
 }
 
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
@@ -246,9 +264,7 @@ void brimful::arch::brimful_free_slow(Header* header, std::uint64_t index) {
   if (BRIMFUL_LIKELY(slots::free_lightly(static_cast<Slab*>(header), index))) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
-  if (scope.nested()) return slots::free_nested(static_cast<Slab*>(header), index);
-  slots::prepare();
-  slots::free(static_cast<Slab*>(header), index);
+  alloc::free_object(static_cast<Slab*>(header), index, scope);
 }
 
 void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
@@ -256,11 +272,17 @@ void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
   if (address == 0) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
+  // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
+  // object is nobody's, so its slab stays what it is.
+  const bool was_live = config::is_hardened() && meta::live_map.clear(address);
   if (BRIMFUL_UNLIKELY(scope.nested()) && !alloc::find_in_windows(address).exists()) {
     return alloc::free_huge_nested(address);
   }
   const auto block = alloc::find_block(address, "free");
-  if (block.slab != nullptr) return brimful_free_slow(block.slab, block.index);
+  if (block.slab != nullptr) {
+    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
+    return alloc::free_object(block.slab, block.index, scope);
+  }
   const bool freed = scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(address);
   if (BRIMFUL_UNLIKELY(!freed)) meta::report_bad_pointer("free", address, true, nullptr);
 }

@@ -94,14 +94,15 @@ BRIMFUL_HIDDEN void brimful_free_twice(Header* slab, std::uint64_t index);
 // The slab's countdown of groups that became all free ran out.
 BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 
-// Takes an object of a class (number doubled, as in the block's tables) from the current group of this thread's
-// context. nullptr: none free, or aborted.
-BRIMFUL_HIDDEN void* brimful_seq_take(std::uint64_t doubled_class);
+// Takes an object of a class (number doubled, as in the block's tables) from the context's current group. nullptr: none
+// free, aborted, or this thread does not run in the context. As malloc on a hit, but by the context and not by its place
+// in the block, where tier:hardened keeps none (slots/thread.cpp).
+BRIMFUL_HIDDEN void* brimful_seq_take(Context* context, std::uint64_t doubled_class);
 // Frees object `index` if the slab's owner is the context this thread runs in, with `mark` (0 or kOwnerHasRemote) added.
 BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark);
 // *address = value.
 BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value);
-// *word |= mask.
+// *word |= mask, if the two have no bit in common.
 BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
 // Offers objects of a group: moves bits from its word to its offered word and lets the slot lead there, through the
 // state "empty". Five stores (slot empty, base, offered word, word, slot), each prefix of them legal: with the slot empty

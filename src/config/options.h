@@ -43,7 +43,7 @@ inline constexpr OptionInfo kOptions[] = {
     {"purge_delay_ms", &Options::purge_delay_ms, nullptr, false, -1, 3600000, 1000,
      "ms until free memory goes back to the system; 0 at once, -1 never"},
     {"tier", &Options::tier, "default|hardened", false, 0, 1, 0,
-     "hardened: every sequential double free is found, also across threads"},
+     "hardened: every double free is found before it returns, also of threads that race"},
     {"reserve", &Options::reserve, nullptr, true, 0, std::int64_t{1} << 40, 0,
      "bytes of address space taken beforehand; 0: 32G, less under a limit"},
     {"on_exhaustion", &Options::on_exhaustion, "grow|null|hook|abort", false, 0, 3, 0,

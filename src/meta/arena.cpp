@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// meta/arena.h. The first field of a freed piece links it: it is the `start` of a header, which nobody reads while the
-// header is in no table entry; `owner` and `kind` keep their last values (released).
+// meta/arena.h. Freed pieces are linked behind what would be a header, which keeps its last values: who comes late with a
+// note of a free finds the owner "released" and can say which object was freed twice.
 #include "meta/arena.h"
 
 #include <string.h>

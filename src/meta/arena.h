@@ -32,6 +32,7 @@ class Arena {
 
  private:
   struct FreePiece {
+    std::byte kept[40];  // sizeof(Header), which is not known here
     FreePiece* next;
   };
 

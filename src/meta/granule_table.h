@@ -8,11 +8,9 @@
 // prefix grows by doubling: entries are filled first, then the mask is published. Unused table is PROT_NONE.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "arch/sequences.h"
 #include "base/units.h"
 #include "meta/header.h"
 
@@ -20,6 +18,10 @@ namespace brimful::meta {
 
 // Where entries lead that no granule uses: free() of such an address leaves the fast path here.
 extern Header none;
+
+// The header that free() of the address looks at, for any address at all. Takes no lock: exact while a block at the
+// address is live, else a header that was there.
+Header* header_of(std::uint64_t address);
 
 class GranuleTable {
  public:
@@ -43,11 +45,14 @@ class GranuleTable {
   // The entry that free() would look at for any address at all.
   [[nodiscard]] Header* look_up(std::uint64_t address) const { return get(id_of(address)); }
 
-  void set(GranuleId id, Header* header) { entries_[id.raw()] = header; }
-  void set_all(GranuleId first, GranuleCount count, Header* header) {
-    for (std::uint32_t i = 0; i < count.raw(); ++i) entries_[first.raw() + i] = header;
+  void set(GranuleId id, Header* header) {
+    // relaxed: whoever frees a block got its address from the program, after this
+    std::atomic_ref(entries_[id.raw()]).store(header, std::memory_order_relaxed);
   }
-  void clear(GranuleId id) { entries_[id.raw()] = &none_header(); }
+  void set_all(GranuleId first, GranuleCount count, Header* header) {
+    for (std::uint32_t i = 0; i < count.raw(); ++i) set(GranuleId(first.raw() + i), header);
+  }
+  void clear(GranuleId id) { set(id, &none_header()); }
 
   // Flags of a granule. Guarded by the heap lock.
   static constexpr std::uint8_t kCommitted = 1;  // readable and writable
@@ -65,13 +70,5 @@ class GranuleTable {
   std::size_t committed_entry_bytes_ = 0;
   std::size_t committed_flag_bytes_ = 0;
 };
-
-// The header that free() sees for any address at all, also while the table grows. Takes no lock.
-inline Header* header_of(std::uint64_t address) {
-  // pairs with: GranuleTable::cover() (the table that goes with the mask)
-  const std::uint64_t mask = std::atomic_ref(arch::brimful_hot.granule_mask).load(std::memory_order_acquire);
-  // relaxed: ordered by the mask
-  return std::atomic_ref(arch::brimful_hot.table).load(std::memory_order_relaxed)[(address >> kGranuleShift) & mask];
-}
 
 }  // namespace brimful::meta

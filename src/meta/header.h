@@ -44,10 +44,10 @@ enum class Kind : std::uint8_t {
 
 // Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
 inline constexpr std::uint32_t kOwnerDetached = BRIMFUL_OWNER_DETACHED;  // full when it was let go, in no list
-inline constexpr std::uint32_t kOwnerCentral = 0xFFFFFFF1U;   // in the central index of its class
-inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;    // served under the central lock, object by object
-inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;  // not a slab any more
-inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;    // between a reclaimed context and its next state
+inline constexpr std::uint32_t kOwnerCentral = 0xFFFFFFF1U;              // in the central index of its class
+inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;  // served under the central lock, object by object
+inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;         // not a slab any more
+inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;           // between a reclaimed context and its next state
 
 // Added to a context's id: others have freed objects of the slab, or may have. The owner's fast path then takes the slab
 // for somebody else's and goes where they are collected first, so that a second free of such an object is found.
@@ -126,7 +126,8 @@ struct Run : Header {
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
 static_assert(offsetof(Header, multiplier) == BRIMFUL_HEADER_MULTIPLIER);
 static_assert(offsetof(Header, count) == BRIMFUL_HEADER_COUNT);
-static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER && offsetof(Header, last_owner) == BRIMFUL_HEADER_LAST_OWNER);
+static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER &&
+              offsetof(Header, last_owner) == BRIMFUL_HEADER_LAST_OWNER);
 static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);
 static_assert(offsetof(Header, size_class) == BRIMFUL_HEADER_CLASS);
 static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);

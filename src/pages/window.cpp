@@ -6,6 +6,7 @@
 //
 // Rejected, with a measurement in docs/design/0002: a small window with a two-level table (one load more on each free).
 #include "config/options.h"
+#include "meta/live_map.h"
 #include "os/calls.h"
 #include "os/environment.h"
 #include "os/report.h"
@@ -79,6 +80,10 @@ bool PageHeap::place_window(std::size_t bytes) {
   if (window_count_ == kMaxWindows) return false;
   const std::uint64_t start = map_window(bytes);
   if (start == 0) return false;
+  if (config::is_hardened() && !meta::live_map.add_window(start, bytes)) {
+    os::calls.unmap(start, bytes);
+    return false;
+  }
   const bool first = window_count_ == 0;
   // A window's first granule stays unused, so that runs of two windows never touch; a large first window begins at a
   // random one.
@@ -87,6 +92,7 @@ bool PageHeap::place_window(std::size_t bytes) {
   const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - skipped);
   if (!table_.cover(GranuleId(next_image_ + skipped + 1)) ||
       !make_free(start + GranuleCount(skipped).bytes(), count, false, 0)) {
+    if (config::is_hardened()) meta::live_map.remove_last_window();
     os::calls.unmap(start, bytes);
     return false;
   }

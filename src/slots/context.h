@@ -47,8 +47,8 @@ inline constexpr std::int32_t kHeartbeat = 8;
 struct alignas(64) Context {
   Slot slots[kClassCount];
   std::uint32_t counts[kClassCount];  // of the objects in each magazine
-  std::uint32_t active_id;  // its id while sequences may run in it, else kNoContext. Written under `lock`
-  std::uint32_t id;         // constant
+  std::uint32_t active_id;            // its id while sequences may run in it, else kNoContext. Written under `lock`
+  std::uint32_t id;                   // constant
 
   sync::ContextMutex lock;
   std::int32_t heartbeat;   // groups that malloc may still take without a look at the clock; lossy by design

@@ -3,10 +3,9 @@
 // Frees that leave the fast path: slabs of another context, of nobody, and slabs that become empty.
 //
 // A free of another context's object goes into a magazine (slots/magazine.h), and from there to the owner, all objects of
-// a group by ONE fetch_or on its remote mask. A second free of the same object is found by four looks: the slab's own
-// words (the owner freed it), the remote mask (told before), the magazine, and the old value of the fetch_or.
-#include <bit>
-
+// a group by ONE fetch_or on its remote mask. A second free of the same object is found by these looks: the slab's own
+// words (the owner freed it), the remote mask (told before), the magazine, and the old value of the fetch_or; and once
+// more at the words when bits leave a magazine or a remote mask (check_collected), for frees that raced.
 #include "meta/misuse.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
@@ -23,11 +22,6 @@ constexpr unsigned kGroupsAlwaysCounted = 4;
 constexpr unsigned kFreesPerCount = 16;
 // Objects that go into magazines until one takes the slow path all the same, for a look at the clock.
 constexpr std::int32_t kObjectsPerLook = 128;
-
-[[noreturn]] void double_free(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
-}
 
 // The first free of a slab that nobody owns takes it back for the context that let it go.
 void adopt(Slab* slab, Context* context) {
@@ -111,9 +105,9 @@ arch::Outcome free_own(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   // pairs with: tell_owner() (the object's last use)
-  if (mark != 0 && (slab->remote(group).load(std::memory_order_acquire) & bit) != 0) double_free(slab, group, bit);
+  if (mark != 0 && (slab->remote(group).load(std::memory_order_acquire) & bit) != 0) report_twice(slab, group, bit);
   const arch::Outcome outcome = arch::brimful_seq_free(slab, index, mark);
-  if (outcome == arch::Outcome::kAlreadySet) double_free(slab, group, bit);
+  if (outcome == arch::Outcome::kAlreadySet) report_twice(slab, group, bit);
   // relaxed: lossy by design, as in the fast path
   if (outcome == arch::Outcome::kGroupFree && slab->countdown.fetch_sub(1, std::memory_order_relaxed) > 1) {
     return arch::Outcome::kDone;
@@ -126,20 +120,26 @@ arch::Outcome free_own(Slab* slab, std::uint64_t index) {
 void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   count(Event::kTell);
   const unsigned groups = slab->groups;
+  // While an object's free is pending its slab can't be given back, unless its owner freed the object, too.
+  // pairs with: release_slab()
+  if (BRIMFUL_UNLIKELY(slab->owner.load(std::memory_order_acquire) == kOwnerReleased)) report_twice(slab, group, mask);
   const std::uint64_t own = owner_bits(slab, group);
-  std::uint64_t before = slab->remote(group).load(std::memory_order_relaxed);  // relaxed: decides where to look, no more
+  if (BRIMFUL_UNLIKELY((own & mask) != 0)) report_twice(slab, group, own & mask);
+  std::uint64_t before =
+      slab->remote(group).load(std::memory_order_relaxed);  // relaxed: decides where to look, no more
   if ((own | before | mask) == kAllFree && tell_last_of_group(slab, group, mask, &before)) {
     mark_remote(slab);
-    if ((before & mask) != 0) double_free(slab, group, before & mask);
+    if ((before & mask) != 0) report_twice(slab, group, before & mask);
     return;
   }
   // pairs with: detach_full() (either it sees our bits, or we see the slab detached), collect_remote()
   before = slab->remote(group).fetch_or(mask, std::memory_order_seq_cst);
-  if ((before & mask) != 0) double_free(slab, group, before & mask);
+  if ((before & mask) != 0) report_twice(slab, group, before & mask);
   // The slab may be gone by now, its header another slab's; a mark, and publishing a detached slab, are legal on any.
   mark_remote(slab);
   const unsigned was = count_ones(own | before);
-  const bool is_time = groups <= kGroupsAlwaysCounted || was / kFreesPerCount != count_ones(own | before | mask) / kFreesPerCount;
+  const bool is_time =
+      groups <= kGroupsAlwaysCounted || was / kFreesPerCount != count_ones(own | before | mask) / kFreesPerCount;
   // pairs with: detach_full()
   if (is_time && slab->owner.load(std::memory_order_seq_cst) == kOwnerDetached && is_worth_publishing(slab, groups)) {
     publish(slab);
@@ -150,18 +150,18 @@ void free_remote(Slab* slab, std::uint64_t index) {
   if (keep_with_room(slab, index)) return;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
   tell_owner(slab, group, bit);
 }
 
 void free_nested(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) double_free(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
   count(Event::kTell);
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);
-  if ((before & bit) != 0) double_free(slab, group, bit);
+  if ((before & bit) != 0) report_twice(slab, group, bit);
   mark_remote(slab);
 }
 

@@ -10,6 +10,9 @@
 
 namespace brimful::slots {
 
+// An object of the class from the running context's current group: malloc's hit in C++. nullptr: a miss. Any moment.
+void* take(ClassId size_class);
+
 // An object of the class; nullptr when there is no memory. Refills the context's current group, or takes from a shared
 // slab. Called inside a SlowScope that is not nested, after prepare().
 void* allocate(ClassId size_class);

@@ -42,17 +42,27 @@ bool is_foreign(const Slab* slab, std::uint32_t id) {
 arch::Outcome push(Context* context, Slab* slab, std::uint64_t index) {
   const Place place = place_of(index);
   if ((free_bits(slab, place.group) & place.bit) != 0) meta::report_double_free("free", *slab, index);
-  const arch::Outcome pushed =
-      arch::brimful_seq_magazine_push(context, slab->size_class, slab->object(index));
+  const arch::Outcome pushed = arch::brimful_seq_magazine_push(context, slab->size_class, slab->object(index));
   if (pushed == arch::Outcome::kAlreadySet) meta::report_double_free("free", *slab, index);
   return pushed;
 }
 
+// The slab of an object in a magazine. It can't be given back meanwhile, unless its owner freed the object, too.
+Slab* slab_of(std::uint64_t object, ClassId size_class) {
+  Header* header = meta::header_of(object);
+  auto* slab = static_cast<Slab*>(header);
+  if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || header->size_class != size_class ||
+                       slab->index_of(object) >= slab->count)) {
+    meta::report_bad_pointer("free", object, true, nullptr);
+  }
+  return slab;
+}
+
 // Tells the owners of `count` objects of a class, one call for all objects of a group. Overwrites the addresses.
-void tell_all(std::uint64_t* objects, std::size_t count) {
+void tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (objects[i] == 0) continue;
-    auto* slab = static_cast<Slab*>(meta::header_of(objects[i]));
+    Slab* slab = slab_of(objects[i], size_class);
     const std::uint64_t index = slab->index_of(objects[i]);
     const Place place = place_of(index);
     const std::uint64_t base = slab->object(index - index % kGroupObjects);
@@ -108,7 +118,7 @@ void flush_magazine(Context* context, ClassId size_class) {
   if (taken.outcome != arch::Outcome::kDone) return;
   arch::brimful_seq_magazine_forget(context, size_class);
   context->events.count(Event::kFlush);
-  tell_all(objects, taken.value);
+  tell_all(size_class, objects, taken.value);
 }
 
 void flush_magazines(Context* context) {
@@ -119,7 +129,7 @@ void empty_magazines(Context* context) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     const std::uint32_t count = context->counts[c];
     context->counts[c] = 0;
-    tell_all(context->magazines[c], count);
+    tell_all(static_cast<ClassId>(c), context->magazines[c], count);
   }
 }
 

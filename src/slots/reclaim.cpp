@@ -37,6 +37,7 @@ void for_each_slab(Context* context, Visit visit) {
 
 // A slab out of its context: gives it back, shares it, or leaves it detached until somebody frees one of its objects.
 void rehome(Slab* slab) {
+  check_uncollected(slab);
   set_listed(slab, Listed::kNowhere);
   if (is_all_free(slab)) {
     release_slab(slab);
@@ -106,6 +107,14 @@ bool close_context(Context* context) {
   return closed;
 }
 
+// A CPU that only frees what others allocated has no slow path that looks at the clock.
+bool keeps_something(Context* context) {
+  for (std::uint32_t& count : context->counts) {
+    if (std::atomic_ref(count).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
+  }
+  return false;
+}
+
 void release_empty_partials(Context* context) {
   for (ClassQueue& queue : context->queues) {
     for (Slab* slab = queue.partial.front(); slab != nullptr;) {
@@ -154,7 +163,13 @@ void reclaim_idle(std::uint64_t now_ms) {
   const std::uint32_t own_id = current_id();
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (context->id == own_id || context->taken || active == 0 || now_ms - active < kIdleMs) continue;
+    if (context->id == own_id || context->taken) continue;
+    if (active == 0) {
+      if (keeps_something(context))
+        context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
+      continue;
+    }
+    if (now_ms - active < kIdleMs) continue;
     if (!context->lock.try_lock()) continue;
     const bool closed = close_context(context);
     context->lock.unlock();

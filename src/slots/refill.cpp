@@ -160,7 +160,10 @@ bool collect_masks(Slab* slab, Context* context, bool& found) {
     if (mask == 0) continue;
     found = true;
     context->events.count(Event::kCollect);
-    if (arch::brimful_seq_or(context, &slab->words()[g], mask) != arch::Outcome::kDone) {
+    check_collected(slab, g, mask);
+    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
+    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) report_twice(slab, g, mask & owner_bits(slab, g));
+    if (placed != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);
       return false;
@@ -170,6 +173,11 @@ bool collect_masks(Slab* slab, Context* context, bool& found) {
 }
 
 }  // namespace
+
+void* take(ClassId size_class) {
+  Context* context = context_of(current_id());
+  return context != nullptr ? arch::brimful_seq_take(context, std::uint64_t{2} * size_class) : nullptr;
+}
 
 void* allocate(ClassId size_class) {
   bool reclaimed = false;
@@ -187,7 +195,7 @@ void* allocate(ClassId size_class) {
       reclaimed = true;
       continue;
     }
-    void* object = arch::brimful_seq_take(std::uint64_t{2} * size_class);
+    void* object = take(size_class);
     if (object != nullptr) return object;
   }
   void* object = central[size_class].allocate_shared(size_class);

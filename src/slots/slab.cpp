@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "config/options.h"
+#include "meta/live_map.h"
+#include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "slots/events.h"
@@ -21,6 +24,11 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   if (slab == nullptr) return nullptr;
   const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
   if (start == 0) {
+    heap.arena.free(slab, Slab::bytes_for(shape.groups));
+    return nullptr;
+  }
+  if (config::is_hardened() && !meta::live_map.cover(start + granules.bytes())) {
+    heap.pages.free(start, granules, os::calls.now_ms());
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
   }
@@ -41,8 +49,14 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   return slab;
 }
 
+void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
+  meta::report_double_free("free", *slab,
+                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+}
+
 void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
+  check_uncollected(slab);
   count(Event::kReleaseSlab);
   const GranuleCount granules(slab->shape().granules);
   pages::Heap& heap = pages::heap;

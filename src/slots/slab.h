@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/bits.h"
+#include "base/compiler.h"
 #include "meta/header.h"
 
 namespace brimful::slots {
@@ -87,6 +88,28 @@ inline std::int32_t busy_groups(Slab* slab) {
     if (slab->word(g).load(std::memory_order_relaxed) != kAllFree) ++count;
   }
   return count > 0 ? count : 1;
+}
+
+// Objects of the group (a mask) are free already and were freed again.
+[[noreturn]] void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
+
+// `mask` are objects that the caller holds between two places: taken from a pending entry or the remote mask, not yet put
+// anywhere. The owner's words must not hold them. One that they do was freed twice, by its owner and by another at about the
+// same moment, and neither could see it. No false alarm: when malloc handed the object out, its bit was in neither word
+// (also after an aborted offer: a slot leads to a group only when the offer is complete, which ends with each bit in
+// one word), and since then it has been freed once, by which we hold it.
+inline void check_collected(Slab* slab, unsigned group, std::uint64_t mask) {
+  const std::uint64_t twice = mask & owner_bits(slab, group);
+  if (BRIMFUL_UNLIKELY(twice != 0)) report_twice(slab, group, twice);
+}
+
+// The same for a slab whose owner's words nobody else writes now (its context is taken apart, or it is given back): of two
+// such frees one is still in the remote masks.
+inline void check_uncollected(Slab* slab) {
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    // pairs with: tell_owner() (a report's only interest is the bit)
+    check_collected(slab, g, slab->remote(g).load(std::memory_order_acquire));
+  }
 }
 
 // Takes the bits that other contexts freed in the group. The caller must give them a place: the word, or back.

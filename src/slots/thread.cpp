@@ -41,6 +41,9 @@ constinit bool has_exit_key = false;
 // More CPUs than this and there would be too few numbers left for threads.
 constexpr std::uint32_t kMostCpus = kMaxContexts / 2;
 
+// The contexts by id, where malloc's fast path does not look: in tier:hardened. See context_entry().
+constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
+
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
   if (count > kMaxContexts) return false;
@@ -49,6 +52,13 @@ bool cover_contexts(std::uint32_t count) {
     arch::brimful_block.contexts[1 + covered_contexts].store(&empty_context, std::memory_order_relaxed);
   }
   return true;
+}
+
+// Where the context of an id stands: in the block; in tier:hardened apart from it, so that there every id leads to the
+// empty context for good and each malloc misses. A thread may have read anything of the block before the tier was known
+// (a signal handler can start the allocator between two instructions of the first malloc): what it read then is right.
+std::atomic<Context*>& context_entry(std::uint32_t id) {
+  return config::is_hardened() ? hidden_contexts[id] : arch::brimful_block.contexts[1 + id];
 }
 
 // A thread's last word: its context's slabs become everybody's.
@@ -75,9 +85,8 @@ Context* make_context(std::uint32_t id) {
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   set_magazine_limits(++made_contexts);
-  every_context.store(context, std::memory_order_release);  // pairs with: all_contexts() (the context filled above)
-  arch::brimful_block.contexts[1 + id].store(context,
-                                             std::memory_order_release);  // pairs with: context_of() (as above)
+  every_context.store(context, std::memory_order_release);      // pairs with: all_contexts() (the context filled above)
+  context_entry(id).store(context, std::memory_order_release);  // pairs with: context_of() (as above)
   return context;
 }
 
@@ -154,8 +163,7 @@ void attach() {
 
 Context* context_of(std::uint32_t id) {
   if (id >= kMaxContexts) return nullptr;
-  Context* context =
-      arch::brimful_block.contexts[1 + id].load(std::memory_order_acquire);  // pairs with: make_context()
+  Context* context = context_entry(id).load(std::memory_order_acquire);  // pairs with: make_context()
   return context != &empty_context ? context : nullptr;
 }
 

@@ -8,7 +8,8 @@ same program under the system's allocator.) Does the library pass? (`preload`, `
 `static-pie`, each with both front ends.) Every run has a time limit; a failed run's output
 is printed whole.
 
-    tests/abi/run.py [--how glibc,preload,static,static-pie] [--front-end percpu,thread] [NAME…]
+    tests/abi/run.py [--how glibc,preload,static,static-pie] [--front-end percpu,thread]
+                     [--conf CONF] [NAME…]
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ def compile_program(source: Path, how: str, folder: Path) -> Path:
     return program
 
 
-def run_program(program: Path, how: str, front_end: str) -> tuple[int, str, float]:
+def run_program(program: Path, how: str, front_end: str, conf: str) -> tuple[int, str, float]:
     """Runs one program and returns its exit code (124 after the time limit), output and seconds."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BRIMFUL_")}
     environment["BRIMFUL_LIB"] = str(LIBRARY)
     if how != "glibc":
-        environment["BRIMFUL_CONF"] = f"front_end:{front_end}"
+        environment["BRIMFUL_CONF"] = f"front_end:{front_end},{conf}"
         if "brimful" in LIBRARY.name:
             environment["BRIMFUL_EXPECT"] = "1"
     if how == "preload":
@@ -82,6 +83,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs (without suffix); all when empty")
     parser.add_argument("--how", default="glibc,preload,static,static-pie")
     parser.add_argument("--front-end", default="percpu,thread")
+    parser.add_argument("--conf", default="", help="more of BRIMFUL_CONF, such as tier:hardened")
     parser.add_argument(
         "--verbose", action="store_true", help="print the output of passing runs too"
     )
@@ -95,7 +97,7 @@ def main() -> int:
             for how in options.how.split(","):
                 program = compile_program(source, how, Path(folder))
                 for front_end in ["-"] if how == "glibc" else options.front_end.split(","):
-                    code, output, seconds = run_program(program, how, front_end)
+                    code, output, seconds = run_program(program, how, front_end, options.conf)
                     verdict = "ok  " if code == 0 else "FAIL"
                     passed, failed = passed + (code == 0), failed + (code != 0)
                     print(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The race of double_free_race.c as closely as two threads can run it, in many forked children per size of large
-// block: each child has to be stopped by SIGABRT. Exit code 0 when all were; else the misses are counted.
+// The race of double_free_race.c as closely as two threads can run it, in many forked children for each size: each child
+// has to be stopped by SIGABRT. Exit code 0 when all were; else the misses are counted. Arguments: the sizes.
 //
 // What it found: a large block was looked up without the heap lock and freed under it, so both threads could find the
 // block and free it twice.
@@ -38,18 +38,18 @@ static void race(size_t size) {
   _exit(0);
 }
 
-int main(void) {
-  static const size_t kSizes[] = {40000, 200000, 5 << 20, 1 << 30};
+int main(int argc, char** argv) {
   int missed = 0;
-  for (size_t i = 0; i < sizeof kSizes / sizeof *kSizes; ++i) {
+  for (int i = 1; i < argc; ++i) {
+    const size_t size = argument(argc, argv, i, 0);
     for (int child = 0; child < kChildren; ++child) {
       pid_t pid = fork();
-      if (pid == 0) race(kSizes[i]);
+      if (pid == 0) race(size);
       int status = 0;
       waitpid(pid, &status, 0);
       if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) continue;
       char line[128];
-      snprintf(line, sizeof line, "%zu bytes: status %#x\n", kSizes[i], (unsigned)status);
+      snprintf(line, sizeof line, "%zu bytes: status %#x\n", size, (unsigned)status);
       if (missed++ < 5) print_line(line);
     }
   }

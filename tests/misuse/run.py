@@ -5,7 +5,8 @@
 A program prints `pointer 0x…` right before the faulty call and `survived` after it. What has
 to happen instead: SIGABRT, and on standard error exactly one line that begins with
 `brimful: <fault>: <call>(<pointer>`. Every case runs with both front ends; cases of the hardened
-tier (double frees whose first free may still be in another context's books) run only there.
+tier (double frees whose first free may still be in another context's books, or that race) run only
+there.
 Besides: right programs with wrong options get one warning and go on.
 
 Environment: BRIMFUL_LIB (default build/release/libbrimful.so). The programs are compiled here,
@@ -96,8 +97,10 @@ def all_cases() -> list[Case]:
             Case("double_free_remote_then_owner", (size,), DOUBLE, conf="tier:hardened"),
             Case("double_free_remote_alive", (size,), DOUBLE, conf="tier:hardened"),
         ]
-    # Two frees at one moment: promised for blocks without a slab; of objects no tier promises it.
-    cases += [Case("double_free_race", (size,), DOUBLE) for size in SOME if size > 32768]
+    # Two frees at one moment: of blocks without a slab always, of objects in the hardened tier.
+    for size in SOME:
+        conf = "tier:hardened" if size <= 32768 else ""
+        cases.append(Case("double_free_race", (size,), DOUBLE, conf=conf))
     # The end of a thread flushes its books, so the default tier sees this one too, per thread.
     for size in SMALL:
         cases.append(Case("double_free_remote_then_owner", (size,), DOUBLE, front_ends=("thread",)))
@@ -250,16 +253,24 @@ def check_case(runner: Runner, case: Case, front_end: str) -> None:
     runner.record(f"{case.title()} ({front_end})", faults, done)
 
 
-# Programs that commit one fault many times in forked children and check by themselves: (name, conf).
-SELF_CHECKING = (("double_free_all_sizes", ""), ("double_free_race_often", ""))
+# Programs that commit one fault many times in forked children and check by themselves: their names,
+# arguments and options.
+SELF_CHECKING = (
+    ("double_free_all_sizes", (), ""),
+    ("double_free_all_sizes", (), "tier:hardened"),
+    ("double_free_race_often", (40000, 200000, 5 << 20, 1 << 30), ""),
+    ("double_free_race_often", (16, 64, 3000, 32768, 40000, 200000), "tier:hardened"),
+)
 
 
-def check_by_itself(runner: Runner, program: str, conf: str, front_end: str) -> None:
+def check_by_itself(
+    runner: Runner, program: str, arguments: tuple[int, ...], conf: str, front_end: str
+) -> None:
     """A program that reports its own misses."""
     conf = ",".join(filter(None, [f"front_end:{front_end}", conf]))
-    done = runner.run([str(runner.program(program))], conf)
+    done = runner.run([str(runner.program(program)), *map(str, arguments)], conf)
     faults = [] if done.returncode == 0 else ["not every double free was reported"]
-    runner.record(f"{program} ({front_end})", faults, done)
+    runner.record(f"{program} [{conf}]", faults, done)
 
 
 # Options as the user may get them wrong: (conf, what the one warning must match).
@@ -413,9 +424,9 @@ def main() -> int:
         for case in all_cases():
             for front_end in case.front_ends if is_wanted(case.program) else ():
                 check_case(runner, case, front_end)
-        for program, conf in SELF_CHECKING:
+        for program, arguments, conf in SELF_CHECKING:
             for front_end in FRONT_ENDS if is_wanted(program) else ():
-                check_by_itself(runner, program, conf, front_end)
+                check_by_itself(runner, program, arguments, conf, front_end)
         if is_wanted("options"):
             check_options(runner)
             check_exhaustion(runner)

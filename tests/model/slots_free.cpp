@@ -81,6 +81,8 @@ Task<void> SlotsWorld::tell_owner(Thread& t, uint64_t slab, uint64_t bits) {
   }
   const uint64_t id = owner_id(found);
   uint64_t before = 0;
+  if (id == kReleased) report(slab, "given back while pending");
+  co_await check_collected(t, slab, bits, "told");
   const uint64_t free_before = co_await free_bits(t, slab);
   bool done = false;
   if ((free_before | bits) == kAll && !is(Mutation::kReleaseWithoutLock)) {
@@ -195,6 +197,7 @@ Task<void> SlotsWorld::on_countdown(Thread& t, uint64_t slab) {
 // --- reclaim.cpp
 
 Task<void> SlotsWorld::rehome(Thread& t, uint64_t slab) {
+  co_await check_uncollected(t, slab, "taken from its context");
   put(slab, Listed::kNowhere);
   const uint64_t bits = co_await free_bits(t, slab);
   if (bits == kAll) {

@@ -10,7 +10,9 @@
 //
 // Invariant, after every step: each object of each slab is in exactly ONE place: live, free by the owner's words, in the
 // remote mask, in a context's pending mask, or in the hands of a thread that is about to put it into one of these. A
-// double free is reported to a program that frees twice in sequence, and to no other. At the end: no lock is held, and
+// double free is reported to a program that frees twice in sequence, and to no other. Of two frees at the same moment,
+// which may put an object into two places, neither is forgotten: one is reported, or both are still to be seen, unless the
+// object was handed out again or its slab given back meanwhile (the gap of the default tier). At the end: no lock is held, and
 // each slab can be found again: by its context, in the central index, as the shared slab, or detached without a free
 // object.
 //
@@ -58,12 +60,15 @@ enum class Mutation {
   kFreeOwnerOutside,       // free() compares the owner before its section, not in it
   kInstallInAnyContext,    // a holder that was moved still fills the slot of the context it left
   kAdvanceIgnoresLock,     // malloc advances to a group although somebody works on the context's queue
+  kCollectBlindly,         // collect_all does not look whether the owner freed the same object
+  kLookOutsideOnly,        // it does, but not once more in the sequence that places the bits
+  kCheckPlacedBits,        // it does so when it has placed them, when they are in the words by right
   kUnmarkAfterCollecting,  // collect_all takes the mark down when it has collected, not before
 };
 
 // What a thread does, in order. Objects are named by the variable they are kept in.
 struct Action {
-  enum class What { kAllocate, kFree, kFlush, kClose, kReleaseEmpty, kTell, kFreeAgain } what;
+  enum class What { kAllocate, kFree, kFlush, kClose, kReleaseEmpty, kTell, kFreeAgain, kFreeToo } what;
   unsigned argument = 0;  // variable, or the context to close
   uint64_t object = 0;    // kTell: puts it into the variable, for another thread that frees it again
 };
@@ -133,6 +138,7 @@ class SlotsWorld : public World {
   uint64_t& held(unsigned thread) { return ghosts[16 + thread]; }    // likewise: in the thread's hands
   uint64_t& variable(unsigned index) { return ghosts[24 + index]; }  // object + 1, or 0
   uint64_t& second_free() { return ghosts[40]; }  // object + 1 that is being freed for the second time
+  uint64_t& races() { return ghosts[41]; }        // 1: while the first free was on its way, maybe
   static uint64_t objects(uint64_t slab, uint64_t bits) { return bits << slab * kObjects; }
 
   [[nodiscard]] bool is(Mutation mutation) const { return mutation_ == mutation; }
@@ -167,6 +173,8 @@ class SlotsWorld : public World {
   Task<uint64_t> make_slab(Thread& t, uint64_t owner_id);  // slab + 1, or 0
   Task<void> release_slab(Thread& t, uint64_t slab);
   Task<void> mark_remote(Thread& t, uint64_t slab);
+  Task<void> check_collected(Thread& t, uint64_t slab, uint64_t bits, const char* where);
+  Task<void> check_uncollected(Thread& t, uint64_t slab, const char* where);
   Task<uint64_t> collect_remote(Thread& t, uint64_t slab);
   Task<void> return_remote(Thread& t, uint64_t slab, uint64_t bits);
   Task<bool> collect_all(Thread& t, uint64_t slab, uint64_t context);

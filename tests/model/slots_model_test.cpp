@@ -29,6 +29,8 @@ Action close(unsigned context) { return {What::kClose, context}; }
 Action release_empty() { return {What::kReleaseEmpty}; }
 Action tell(unsigned variable, uint64_t object) { return {What::kTell, variable, object}; }
 Action free_again(unsigned variable) { return {What::kFreeAgain, variable}; }
+// Frees the object, which is in the variable and whose free by another thread has begun.
+Action free_too(unsigned variable, uint64_t object) { return {What::kFreeToo, variable, object}; }
 
 SlabSetup current_full(uint64_t context) { return {context, Listed::kCurrent, 0, 0, context}; }
 SlabSetup detached(uint64_t last_owner) { return {kDetached, Listed::kNowhere, 0, 0, last_owner}; }
@@ -147,6 +149,27 @@ const std::vector<Scenario>& scenarios() {
        .slabs = {{0, Listed::kCurrent, 0, 0, 0, 2}},
        .variables = {0, kNobody, kNobody},
        .programs = {{0, kOnly0, {allocate(2), free_again(1)}}, {1, kOnly1, {free_of(0), flush(), tell(1, 0)}}}},
+      {.name = "the owner and another free one object at once",
+       .slabs = {{0, Listed::kCurrent, 0, 0, 0}},
+       .variables = {0, 1},
+       .programs = {{0, kOnly0, {free_of(0), free_of(1)}}, {1, kOnly1, {free_too(0, 0), flush()}}}},
+      {.name = "another and then the owner's two threads free one object at once",
+       .slabs = {{0, Listed::kCurrent, 0, 0, 0}},
+       .variables = {0, 1},
+       .programs = {{0, kOnly0, {free_of(1)}}, {0, kOnly0, {free_too(0, 0)}}, {1, kOnly1, {free_of(0), flush()}}},
+       .preemptions = 2},
+      {.name = "two others free one object at once",
+       .slabs = {{kCentral, Listed::kCentral, 0, 0, 1}},
+       .variables = {0},
+       .programs = {{0, kOnly0, {free_of(0), flush()}}, {1, kOnly1, {free_too(0, 0), flush()}}}},
+      {.name = "a queued slab is emptied by frees of one object at once",
+       .slabs = {{0, Listed::kQueue, 2, 0, 0}},
+       .variables = {0},
+       .programs = {{0, kOnly0, {free_of(0)}}, {1, kOnly1, {free_too(0, 0), flush()}}}},
+      {.name = "one object is freed at once while its context is closed",
+       .slabs = {{0, Listed::kCurrent, 0, 0, 0}},
+       .variables = {0},
+       .programs = {{0, kOnly0, {free_of(0)}}, {1, kOnly1, {free_too(0, 0), flush(), close(0)}}}},
       {.name = "an object makes the round of three threads",
        .slabs = {},
        .variables = {kNobody, kNobody},
@@ -179,6 +202,9 @@ constexpr Case kCases[] = {
     {Mutation::kFreeOwnerOutside, "the owner compared outside of the section", "a thread is moved while it frees"},
     {Mutation::kInstallInAnyContext, "another context's slot filled", "a refill is moved"},
     {Mutation::kAdvanceIgnoresLock, "advancing under somebody's lock", "an empty current slab"},
+    {Mutation::kCollectBlindly, "collecting without a look at the words", "free one object at once"},
+    {Mutation::kLookOutsideOnly, "collecting with a look outside of the sequence only", "free one object at once"},
+    {Mutation::kCheckPlacedBits, "collected bits looked for when they are placed", "others' frees are told"},
     {Mutation::kUnmarkAfterCollecting, "the mark taken down too late", "the owner frees again"},
 };
 

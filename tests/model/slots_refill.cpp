@@ -51,6 +51,7 @@ Task<uint64_t> SlotsWorld::make_slab(Thread& t, uint64_t id) {
 }
 
 Task<void> SlotsWorld::release_slab(Thread& t, uint64_t slab) {
+  co_await check_uncollected(t, slab, "given back");
   const auto release = [this, slab]() -> uint64_t {
     const std::string name = "slab " + std::to_string(slab);
     if (cells[owner(slab)] == kReleased && listed(slab) == kNobody) fail(name + " is released twice");
@@ -73,6 +74,16 @@ Task<void> SlotsWorld::mark_remote(Thread& t, uint64_t slab) {
     if (before == found) co_return;
     found = before;
   }
+}
+
+Task<void> SlotsWorld::check_collected(Thread& t, uint64_t slab, uint64_t bits, const char* where) {
+  const uint64_t freed = co_await owner_bits(t, slab);
+  if ((freed & bits) != 0) report(slab, where);
+}
+
+Task<void> SlotsWorld::check_uncollected(Thread& t, uint64_t slab, const char* where) {
+  const uint64_t bits = co_await t.load(remote(slab));
+  co_await check_collected(t, slab, bits, where);
 }
 
 Task<uint64_t> SlotsWorld::collect_remote(Thread& t, uint64_t slab) {
@@ -101,7 +112,10 @@ Task<bool> SlotsWorld::collect_all(Thread& t, uint64_t slab, uint64_t context) {
   if (outcome != Outcome::kDone) co_return false;
   co_await t.fence();
   const uint64_t bits = co_await collect_remote(t, slab);
+  if (bits != 0 && !is(Mutation::kCollectBlindly)) co_await check_collected(t, slab, bits, "collected");
   if (bits != 0) outcome = co_await seq_or(t, context, slab, bits);
+  if (outcome == Outcome::kAlreadySet) report(slab, "placed");
+  if (bits != 0 && is(Mutation::kCheckPlacedBits)) co_await check_collected(t, slab, bits, "placed");
   if (outcome != Outcome::kDone) {
     if (!is(Mutation::kDropCollectedBits)) {
       co_await return_remote(t, slab, bits);
@@ -271,6 +285,7 @@ Task<uint64_t> SlotsWorld::allocate_shared(Thread& t) {
     if (const uint64_t slab = t.observe(shared()); slab != 0) {
       const uint64_t bits = co_await owner_bits(t, slab - 1);
       const uint64_t collected = co_await collect_remote(t, slab - 1);
+      if ((bits & collected) != 0) report(slab - 1, "collected from the shared slab");
       const uint64_t all = bits | collected;
       if (all != 0) {
         const uint64_t rest = all & (all - 1);

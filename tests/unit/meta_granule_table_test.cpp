@@ -9,6 +9,7 @@
 #include <random>
 
 #include "arch/sequences.h"
+#include "config/options.h"
 #include "fake_os.h"
 
 namespace brimful::meta {
@@ -49,6 +50,19 @@ TEST_F(GranuleTableTest, CoversByDoublingAndPublishesTheMaskThatFreeUses) {
     if (expected >= least * 8) break;  // the largest is for the next test: it writes 128 MiB
   }
   EXPECT_FALSE(table_.cover(GranuleId(GranuleTable::kMaxGranules + 1)));
+}
+
+TEST_F(GranuleTableTest, StaysOutOfSightOfFreeInTheHardenedTier) {
+  config::options.tier = static_cast<std::int64_t>(config::Tier::kHardened);
+  Header* const* const before = arch::brimful_hot.table;
+  ASSERT_TRUE(table_.reserve(4096));
+  ASSERT_TRUE(table_.cover(GranuleId(4096)));
+  Header header = {};
+  table_.set(GranuleId(7), &header);
+  EXPECT_EQ(header_of(7 * kGranuleBytes + 16), &header);
+  EXPECT_EQ(header_of(8 * kGranuleBytes), &none);
+  EXPECT_EQ(arch::brimful_hot.table, before);
+  EXPECT_EQ(arch::brimful_hot.granule_mask, 0U);
 }
 
 TEST_F(GranuleTableTest, KeepsWhatWasSetWhileItGrows) {

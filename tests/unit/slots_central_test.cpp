@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -83,6 +84,30 @@ TEST_F(CentralTest, SaysWhichObjectsWereFreeBefore) {
   EXPECT_TRUE(central[kId].tell(slab, 0, 6, &before));
   EXPECT_TRUE(central[kId].tell(slab, 0, 2, &before));
   EXPECT_EQ(before & 2, 2U) << "a double free";
+}
+
+TEST_F(CentralTest, TellsOfAnObjectThatItsOwnerFreedAtTheSameMoment) {
+  constexpr ClassId kId = class_of(304);
+  Slab* slab = full_slab(kId);
+  central[kId].add(slab);
+  slab->word(0).store(2);
+  slab->offered(0).store(4);
+  tell_owner(slab, 0, 8);
+  EXPECT_DEATH(tell_owner(slab, 0, 2), "double free: free\\(0x");
+  EXPECT_DEATH(tell_owner(slab, 0, 4), "double free: free\\(0x");
+  slab->remote(1).store(1);
+  check_uncollected(slab);
+  slab->word(1).store(1);
+  EXPECT_DEATH(check_uncollected(slab), "double free: free\\(0x");
+}
+
+TEST_F(CentralTest, TellsOfAnObjectWhoseSlabWasGivenBackMeanwhile) {
+  Slab* slab = make_slab(class_of(336), kOwnerMoving);
+  const std::uint64_t object = slab->object(1);
+  release_slab(slab);
+  char line[64];
+  std::snprintf(line, sizeof line, "double free: free\\(0x%llx\\)", static_cast<unsigned long long>(object));
+  EXPECT_DEATH(tell_owner(slab, 0, 2), line);
 }
 
 TEST_F(CentralTest, IsToldNothingAboutASlabThatIsNotInIt) {

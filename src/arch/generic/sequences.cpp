@@ -59,11 +59,14 @@ void store_count(void* context, std::uint64_t size_class, std::uint32_t count) {
   at<std::uint32_t>(context, BRIMFUL_CONTEXT_COUNTS + 4 * size_class).store(count, std::memory_order_relaxed);
 }
 
-void* take(std::uint64_t doubled_class) {
+Context* block_context() {
   const auto entry = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(context_id())));
   // pairs with: make_context() (the context)
-  char* context = at<char*>(block(), BRIMFUL_BLOCK_CONTEXTS + 8 * entry).load(std::memory_order_acquire);
-  char* slot = context + 8 * doubled_class;
+  return at<Context*>(block(), BRIMFUL_BLOCK_CONTEXTS + 8 * entry).load(std::memory_order_acquire);
+}
+
+void* take(Context* context, std::uint64_t doubled_class) {
+  char* slot = reinterpret_cast<char*>(context) + 8 * doubled_class;
   // relaxed: our own slot
   std::uint64_t* word = at<std::uint64_t*>(slot, 0).load(std::memory_order_relaxed);
   const std::uint64_t bits = load(word);
@@ -99,7 +102,7 @@ void* brimful_malloc(std::size_t bytes) {
   if (bytes > BRIMFUL_MEDIUM_MAX) return brimful_malloc_slow(bytes);
   const std::size_t step = (bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT;
   const std::size_t entry = bytes <= BRIMFUL_SMALL_MAX ? BRIMFUL_BLOCK_SMALL + bytes : BRIMFUL_BLOCK_MEDIUM + step;
-  void* object = take(block()[entry]);
+  void* object = take(block_context(), block()[entry]);
   return object != nullptr ? object : brimful_malloc_slow(bytes);
 }
 
@@ -135,7 +138,9 @@ void brimful_free_sized(void* pointer, std::size_t bytes) {
   brimful_free_sized_slow(pointer, bytes);
 }
 
-void* brimful_seq_take(std::uint64_t doubled_class) { return take(doubled_class); }
+void* brimful_seq_take(Context* context, std::uint64_t doubled_class) {
+  return runs_in(context) ? take(context, doubled_class) : nullptr;
+}
 
 Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark) {
   // pairs with: who gave this context the slab
@@ -159,6 +164,7 @@ Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint3
 
 Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask) {
   if (!runs_in(context)) return Outcome::kOtherContext;
+  if ((load(word) & mask) != 0) return Outcome::kAlreadySet;
   store(word, load(word) | mask);
   return Outcome::kDone;
 }

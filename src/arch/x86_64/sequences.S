@@ -410,23 +410,28 @@ ALIAS brimful_free_sized, free_sized, _ZdlPvm, _ZdaPvm
 ALIAS brimful_new, _Znwm, _Znam
 #endif
 
-/* void* brimful_seq_take(uint64_t doubled_class) */
+/* The C-callable sequences: arguments stay in RDI, RSI, RDX, RCX. */
+.macro THREAD_AREA id, cs
+        movq    brimful_thread@gottpoff(%rip), \cs
+        movq    %fs:(\cs), \id
+        movq    %fs:8(\cs), \cs
+.endm
+
+/* void* brimful_seq_take(Context* context, uint64_t doubled_class) */
 FUNCTION brimful_seq_take
-        leaq    brimful_block(%rip), %r8
-        movq    %rdi, %rcx
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
+        leaq    brimful_block(%rip), %rcx
+        THREAD_AREA %r8, %r9
         SECTION_BEGIN take, %r9, %rax
-        movslq  (ID), %rax
-        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
-        movq    (%rsi,%rcx,8), %r10
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lnothing
+        movq    (%rdi,%rsi,8), %r10
         movq    (%r10), %r11
         bsfq    %r11, %rax
         jz      .Lnothing
         btrq    %rax, %r11
-        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
-        addq    8(%rsi,%rcx,8), %rax
+        imulq   BRIMFUL_BLOCK_SIZES(%rcx,%rsi,4), %rax
+        addq    8(%rdi,%rsi,8), %rax
         movq    %r11, (%r10)
         SECTION_END take
         ret
@@ -441,12 +446,7 @@ FUNCTION_END brimful_seq_take
         .popsection
 SECTION_ABORT take, jmp .Ltake_aborted
 
-/* The C-callable sequences answer with arch::Outcome in RAX. Arguments stay in RDI, RSI, RDX, RCX. */
-.macro THREAD_AREA id, cs
-        movq    brimful_thread@gottpoff(%rip), \cs
-        movq    %fs:(\cs), \id
-        movq    %fs:8(\cs), \cs
-.endm
+/* The others answer with arch::Outcome in RAX. */
 
         .pushsection .text.brimful_abort, "ax", @progbits
 .Laborted:
@@ -517,6 +517,8 @@ FUNCTION brimful_seq_or
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
         movq    (%rsi), %rax
+        testq   %rdx, %rax
+        jnz     .Lset_before
         orq     %rdx, %rax
         movq    %rax, (%rsi)
         SECTION_END or

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//
+// meta/live_map.h. Bits are committed from the start of a window up to its highest slab; the page heap gives
+// out the lowest addresses first.
+#include "meta/live_map.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "classes/size_classes.h"
+#include "os/calls.h"
+
+namespace brimful::meta {
+namespace {
+
+constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
+constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
+constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // committed at a time; a multiple of every page size
+
+}  // namespace
+
+constinit LiveMap live_map;
+
+bool LiveMap::add_window(std::uint64_t start, std::size_t bytes) {
+  const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
+  BRIMFUL_CHECK(count < kMaxRegions);
+  const std::size_t map_bytes = round_up(bytes / kWindowPerByte, os::page_bytes());
+  void* words = os::calls.map(0, map_bytes, os::Access::kNone);
+  if (words == nullptr) return false;
+  os::calls.name(reinterpret_cast<std::uintptr_t>(words), map_bytes, "brimful live map");
+  Region& region = regions_[count];
+  region.start = start;
+  region.bytes = bytes;
+  region.words = static_cast<std::atomic<std::uint64_t>*>(words);
+  count_.store(count + 1, std::memory_order_release);  // pairs with: find() (the region)
+  return true;
+}
+
+void LiveMap::remove_last_window() {
+  const std::size_t last = count_.load(std::memory_order_relaxed) - 1;  // relaxed: written under the heap lock
+  count_.store(last, std::memory_order_relaxed);                        // relaxed: nothing was ever found in the region
+  const std::size_t map_bytes = round_up(regions_[last].bytes / kWindowPerByte, os::page_bytes());
+  os::calls.unmap(reinterpret_cast<std::uintptr_t>(regions_[last].words), map_bytes);
+}
+
+bool LiveMap::cover(std::uint64_t end) {
+  Region* region = regions_;
+  while (end - 1 - region->start >= region->bytes) ++region;
+  const std::uint64_t covered =
+      region->covered.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
+  if (end - region->start <= covered) return true;
+  const std::size_t done = covered / kWindowPerByte;
+  const std::size_t most = round_up(region->bytes / kWindowPerByte, os::page_bytes());
+  const std::size_t needed = round_up((end - region->start) / kWindowPerByte, kStepBytes);
+  const std::size_t wanted = needed < most ? needed : most;
+  if (!os::calls.commit(reinterpret_cast<std::uintptr_t>(region->words) + done, wanted - done)) return false;
+  // Not beyond the window: what lies there may become another's.
+  const std::uint64_t usable = wanted * kWindowPerByte;
+  // pairs with: find() (usable bits)
+  region->covered.store(usable < region->bytes ? usable : region->bytes, std::memory_order_release);
+  return true;
+}
+
+LiveMap::Place LiveMap::find(std::uint64_t address) {
+  const std::size_t count = count_.load(std::memory_order_acquire);  // pairs with: add_window() (the region)
+  for (std::size_t i = 0; i < count; ++i) {
+    Region& region = regions_[i];
+    const std::uint64_t offset = address - region.start;
+    // pairs with: cover() (usable bits)
+    if (offset >= region.covered.load(std::memory_order_acquire) || offset % kObjectAlignment != 0) continue;
+    return {&region.words[offset / kWindowPerWord], std::uint64_t{1} << (offset / kObjectAlignment % 64)};
+  }
+  return {nullptr, 0};
+}
+
+void LiveMap::set(std::uint64_t address) {
+  const Place place = find(address);
+  BRIMFUL_CHECK(place.word != nullptr);
+  // relaxed: the bit decides by itself; whoever frees the object got its address after this
+  place.word->fetch_or(place.bit, std::memory_order_relaxed);
+}
+
+bool LiveMap::clear(std::uint64_t address) {
+  const Place place = find(address);
+  if (place.word == nullptr) return false;
+  // relaxed: one of two frees finds the bit set, in whichever order; what follows orders the object's next use
+  return (place.word->fetch_and(~place.bit, std::memory_order_relaxed) & place.bit) != 0;
+}
+
+bool LiveMap::is_set(std::uint64_t address) {
+  const Place place = find(address);
+  // relaxed: a caller that asks about a live object knows that it is
+  return place.word != nullptr && (place.word->load(std::memory_order_relaxed) & place.bit) != 0;
+}
+
+}  // namespace brimful::meta

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// Which objects of slabs are live: one bit for each 16 bytes of window, set while an object that begins there is the
+// program's. In tier:hardened only; the default tier maps none of it.
+//
+//   window     │ object ──────│ object ──────│ …      free() clears the bit of the address it got, by ONE atomic AND,
+//   live map   │ 1 0 0 0      │ 0 0 0 0      │ …      before anything else happens to the object
+//
+// Two frees of one object at the same moment otherwise part ways: the owner's sets a bit in its word, another's in the
+// remote mask, and neither looks at both at once. Here they meet: whoever finds the bit clear is the second.
+//
+// The bit belongs to the address, not to a slab's header: a second free may have read the table before the first one
+// emptied the slab, and the header may be another slab's by now. A bit found through it would be that slab's object's.
+// Decision, cost and what was rejected: docs/design/0011.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::meta {
+
+class LiveMap {
+ public:
+  // Reserves the bits of a window. With the window, not when its first slab is made: by then a limit on address space may
+  // have been reached. false: no address space, nothing has changed. Caller holds the heap lock, as for the next two.
+  bool add_window(std::uint64_t start, std::size_t bytes);
+
+  // The window added last could not be used; it holds no slab.
+  void remove_last_window();
+
+  // Makes the bits below `end` usable, which lies behind a slab's last byte. false: no memory, nothing has changed. A
+  // system call for every 8 MiB of window.
+  bool cover(std::uint64_t end);
+
+  // An object at `address`, which is covered, has been handed out.
+  void set(std::uint64_t address);
+
+  // Ends the life of the object at `address`. false: none is live there; any address at all may be asked. O(windows), no
+  // lock.
+  [[nodiscard]] bool clear(std::uint64_t address);
+
+  [[nodiscard]] bool is_set(std::uint64_t address);
+
+ private:
+  static constexpr std::size_t kMaxRegions = 128;
+
+  // The bits of one window. Written under the heap lock.
+  struct Region {
+    std::uint64_t start;                 // of the window
+    std::uint64_t bytes;                 // of the window
+    std::atomic<std::uint64_t> covered;  // bytes of the window that have usable bits; grows
+    std::atomic<std::uint64_t>* words;
+  };
+
+  struct Place {
+    std::atomic<std::uint64_t>* word;  // nullptr: the address has no bit
+    std::uint64_t bit;
+  };
+
+  Place find(std::uint64_t address);
+
+  Region regions_[kMaxRegions] = {};
+  std::atomic<std::size_t> count_{0};
+};
+
+extern LiveMap live_map;
+
+}  // namespace brimful::meta
