@@ -106,9 +106,10 @@ BRIMFUL_HIDDEN Outcome brimful_seq_store32(Context* context, std::uint32_t* addr
 BRIMFUL_HIDDEN Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask);
 // Offers objects of a group: moves bits from its word to its offered word and lets the slot lead there, through the
 // state "empty". Five stores (slot empty, base, offered word, word, slot), each prefix of them legal: with the slot empty
-// nothing is taken from the group, an object is free if either word says so, and one that both name is not offered again. `batch`: 64 less the places of the chunk to take from (SizeClass::batch).
+// nothing is taken from the group, an object is free if either word says so, and one that both name is not offered again.
+// `places`: a mask of those that may be offered.
 BRIMFUL_HIDDEN Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base,
-                                           std::uint32_t batch);
+                                           std::uint64_t places);
 // The slot leads to no group.
 BRIMFUL_HIDDEN Outcome brimful_seq_empty(Context* context, void* slot);
 // Puts the address of a freed object into the context's magazine of the class. kAlreadySet: it lies there already.

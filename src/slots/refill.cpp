@@ -8,6 +8,8 @@
 // is 1.6–2.4 times slower under steady random traffic); then the central index; then new memory.
 //
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
+#include <bit>
+
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
@@ -29,6 +31,19 @@ bool empty_slot(Context* context, ClassId size_class) {
   return arch::brimful_seq_empty(context, &context->slots[size_class]) == arch::Outcome::kDone;
 }
 
+// Where to offer objects of a group from: the chunk of places where the lowest free one lies (SizeClass::batch), and the
+// chunks behind it until there are `least` objects. As malloc's own advance does it (arch/).
+std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
+  const unsigned chunk = kGroupObjects - slab->batch;
+  if (chunk == kGroupObjects || free == 0) return kAllFree;
+  const unsigned lowest = static_cast<unsigned>(std::countr_zero(free)) & -chunk;
+  std::uint64_t places = (kAllFree >> slab->batch) << lowest;
+  while (static_cast<int>(count_ones(free & places)) < least && (places >> (kGroupObjects - 1)) == 0) {
+    places |= places << chunk;
+  }
+  return places;
+}
+
 // Puts the next group of the current slab that has `least` free objects into the slot. kNoMemory: there is no such group.
 Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
@@ -37,10 +52,11 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
   for (unsigned i = 0; i < slab->groups; ++i) {
     const unsigned group = (queue.scan + i) % slab->groups;
     // A bit freed meanwhile is found next time.
-    if (static_cast<int>(count_ones(owner_bits(slab, group))) < least) continue;
+    const std::uint64_t free = owner_bits(slab, group);
+    if (static_cast<int>(count_ones(free)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
-    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, slab->batch) !=
-        arch::Outcome::kDone) {
+    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base,
+                                  places_to_offer(slab, free, least)) != arch::Outcome::kDone) {
       return Refill::kMoved;
     }
     queue.scan = group + 1;
@@ -263,7 +279,7 @@ void tick() {
   if (context == nullptr) return;
   // relaxed: read by reclaim_idle() as a rough age
   context->active_ms.store(now_ms, std::memory_order_relaxed);
-  context->heartbeat = arch::has_fast_advance() ? kHeartbeat : 0;
+  context->heartbeat = arch::has_fast_advance() ? 4 * kHeartbeat : 0;
   if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
   flush_magazines(context);

@@ -170,18 +170,14 @@ Outcome brimful_seq_or(Context* context, std::uint64_t* word, std::uint64_t mask
 }
 
 Outcome brimful_seq_install(Context* context, void* slot, std::uint64_t* word, std::uint64_t base,
-                            std::uint32_t batch) {
+                            std::uint64_t places) {
   if (!runs_in(context)) return Outcome::kOtherContext;
   std::uint64_t* offered = word + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t);
   at<std::uint64_t*>(slot, 0).store(&brimful_zero_word, std::memory_order_relaxed);  // relaxed: our own slot
   at<std::uint64_t>(slot, 8).store(base, std::memory_order_relaxed);                 // relaxed: as above
   const std::uint64_t all = load(word) & ~load(offered);
-  if (all != 0) {
-    const unsigned place = static_cast<unsigned>(std::countr_zero(all)) & -(64 - batch);
-    const std::uint64_t chunk = all & ((~std::uint64_t{0} >> batch) << place);
-    store(offered, load(offered) | chunk);
-    store(word, all ^ chunk);
-  }
+  store(offered, load(offered) | (all & places));
+  store(word, all & ~places);
   at<std::uint64_t*>(slot, 0).store(offered, std::memory_order_relaxed);  // relaxed: as above
   return Outcome::kDone;
 }

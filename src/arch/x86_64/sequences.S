@@ -82,35 +82,18 @@ brimful_rseq_sections_begin:
         .text
 
 /*
- * Offers objects of the group whose word is at `word`: those that are free by the word, not offered yet, and lie in the
- * same aligned chunk of places as the lowest of them. CL = 64 - places in a chunk: of large objects a few at a time, so
- * that memory which was never touched stays so while freed objects below it can be had. Bits that an aborted offer left
- * in both words are not offered twice: this completes it. Clobbers RCX and the three scratch registers.
- */
-.macro OFFER word, all, chunk, bit, bit32
-        movq    BRIMFUL_OFFERED_BEHIND(\word), \all
-        notq    \all
-        andq    (\word), \all
-        movq    $-1, \chunk
-        shrq    %cl, \chunk
-        bsfq    \all, \bit
-        subl    $64, %ecx
-        andl    \bit32, %ecx
-        shlq    %cl, \chunk
-        andq    \all, \chunk
-        xorq    \chunk, \all
-        orq     \chunk, BRIMFUL_OFFERED_BEHIND(\word)
-        movq    \all, (\word)
-.endm
-
-/*
  * The group is used up: puts the next group of the current slab that has a free object into the slot, and goes on. In
  * words, with queue = context->queues[class]:
  *   start:
  *     context is not closed, nobody holds its lock, queue.current is there and ours     (else: slow)
  *     the group just used up, or the first behind it, of which `least` objects are free  (none: slow)
  *     queue.scan behind it                                          (alone it would only skip a group)
- *     slot = {empty, base of the group}, slot.word = that word                           COMMIT
+ *     slot = {empty, base of the group}
+ *     its free objects in the chunk of places where the lowest lies, and in the chunks behind until it is `least` of them,
+ *     move from the freed word to the offered word
+ *     slot.word = the offered word                                                       COMMIT
+ * A chunk is a few objects when they are large: memory that was never touched stays so while freed objects below it can be
+ * had. Bits that an aborted offer left in both words are not offered twice: this completes it.
  * A group with a few free objects only would bring us back after as many calls, at two mispredicted branches each.
  * POPCNT is younger than x86-64 (2008): where it is missing, the heartbeat stays at 0 and this always ends in the slow
  * path before it gets there.
@@ -160,15 +143,45 @@ brimful_rseq_sections_begin:
         addq    BRIMFUL_HEADER_START(%r10), %rax
         leaq    (%rsi,%rcx,8), %rsi
         movq    %rcx, %r11
+        movzbl  BRIMFUL_HEADER_LEAST(%r10), %r8d
         movzbl  BRIMFUL_HEADER_BATCH(%r10), %ecx
         leaq    brimful_zero_word(%rip), %r10
         movq    %r10, (%rsi)
         movq    %rax, 8(%rsi)
-        OFFER   %r9, %rdx, %r10, %rax, %eax
+        movq    BRIMFUL_OFFERED_BEHIND(%r9), %rdx
+        notq    %rdx
+        andq    (%r9), %rdx
+        movq    $-1, %r10
+        shrq    %cl, %r10
+        bsfq    %rdx, %rax
+        subl    $64, %ecx
+        andl    %ecx, %eax
+        xchgl   %eax, %ecx
+        shlq    %cl, %r10
+        negl    %eax
+        movl    %eax, %ecx
+.Lchunk_\name:
+        movq    %rdx, %rax
+        andq    %r10, %rax
+        popcntq %rax, %rax
+        cmpl    %r8d, %eax
+        jae     .Loffer_\name
+        movq    %r10, %rax
+        shlq    %cl, %rax
+        orq     %r10, %rax
+        cmpq    %r10, %rax
+        movq    %rax, %r10
+        jne     .Lchunk_\name
+.Loffer_\name:
+        andq    %rdx, %r10
+        xorq    %r10, %rdx
+        orq     %r10, BRIMFUL_OFFERED_BEHIND(%r9)
+        movq    %rdx, (%r9)
         addq    $BRIMFUL_OFFERED_BEHIND, %r9
         movq    %r9, (%rsi)
         SECTION_END advance_\name
         movq    %r11, %rcx
+        leaq    brimful_block(%rip), %r8
         jmp     .Lclass_\name
 .endm
 
@@ -527,9 +540,9 @@ FUNCTION brimful_seq_or
 FUNCTION_END brimful_seq_or
 SECTION_ABORT or, jmp .Laborted
 
-/* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base, unsigned batch) */
+/* Outcome brimful_seq_install(Context* context, Slot* slot, uint64_t* word, uint64_t base, uint64_t places) */
 FUNCTION brimful_seq_install
-        movl    %r8d, %r11d
+        movq    %r8, %r11
         leaq    brimful_zero_word(%rip), %r10
         THREAD_AREA %r8, %r9
         SECTION_BEGIN install, %r9, %rax
@@ -538,8 +551,13 @@ FUNCTION brimful_seq_install
         jne     .Lother_context
         movq    %r10, (%rsi)
         movq    %rcx, 8(%rsi)
-        movl    %r11d, %ecx
-        OFFER   %rdx, %r9, %r8, %rax, %eax
+        movq    BRIMFUL_OFFERED_BEHIND(%rdx), %rax
+        notq    %rax
+        andq    (%rdx), %rax
+        andq    %rax, %r11
+        xorq    %r11, %rax
+        orq     %r11, BRIMFUL_OFFERED_BEHIND(%rdx)
+        movq    %rax, (%rdx)
         addq    $BRIMFUL_OFFERED_BEHIND, %rdx
         movq    %rdx, (%rsi)
         SECTION_END install
