@@ -120,7 +120,7 @@ arch::Outcome free_own(Slab* slab, std::uint64_t index) {
 void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   count(Event::kTell);
   const unsigned groups = slab->groups;
-  // While an object's free is pending its slab can't be given back, unless its owner freed the object, too.
+  // While an object lies in a magazine its slab can't be given back, unless its owner freed the object, too.
   // pairs with: release_slab()
   if (BRIMFUL_UNLIKELY(slab->owner.load(std::memory_order_acquire) == kOwnerReleased)) report_twice(slab, group, mask);
   const std::uint64_t own = owner_bits(slab, group);

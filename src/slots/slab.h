@@ -93,7 +93,7 @@ inline std::int32_t busy_groups(Slab* slab) {
 // Objects of the group (a mask) are free already and were freed again.
 [[noreturn]] void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
 
-// `mask` are objects that the caller holds between two places: taken from a pending entry or the remote mask, not yet put
+// `mask` are objects that the caller holds between two places: taken from a magazine or the remote mask, not yet put
 // anywhere. The owner's words must not hold them. One that they do was freed twice, by its owner and by another at about the
 // same moment, and neither could see it. No false alarm: when malloc handed the object out, its bit was in neither word
 // (also after an aborted offer: a slot leads to a group only when the offer is complete, which ends with each bit in

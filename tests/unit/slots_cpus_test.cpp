@@ -39,13 +39,14 @@ unsigned count_contexts() {
   return count;
 }
 
-// Contexts that hold slabs.
+// Contexts that hold slabs, or objects of others.
 unsigned count_holding_contexts() {
   unsigned count = 0;
   for (Context* c = slots::all_contexts(); c != nullptr; c = c->next_all) {
     const sync::MutexLock guard(c->lock);
     bool holds = c->inbox.load() != nullptr;
     for (const ClassQueue& queue : c->queues) holds = holds || queue.current != nullptr || !queue.partial.empty();
+    for (const std::uint32_t kept : c->counts) holds = holds || kept != 0;
     if (holds) ++count;
   }
   return count;

@@ -609,8 +609,8 @@ FUNCTION brimful_seq_magazine_push
         subl    $1, %r10d
         jb      .Lnew
         cmpq    BRIMFUL_CONTEXT_MAGAZINES(%r9,%r10,8), %rdx
-        jne     .Lcompare
-        jmp     .Lset_before
+        je      .Lset_before
+        jmp     .Lcompare
 .Lnew:
         movq    %rcx, BRIMFUL_CONTEXT_FILTERS(%rdi,%r11,8)
         shlq    $BRIMFUL_MAGAZINE_SHIFT, %r8
