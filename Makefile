@@ -74,6 +74,11 @@ bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", 
 	@tools/install-deps.sh bench
 	@./brimful bench $(BENCH)
 
+.PHONY: bench-concurrency
+bench-concurrency: lib study ## threads that meet: all rivals, each front end, three designs (45 minutes; CONCURRENCY=--short: 6)
+	@tools/install-deps.sh bench
+	@/usr/bin/python3 bench/run_concurrency.py $(CONCURRENCY)
+
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
 	@tools/install-deps.sh rivals

@@ -5,7 +5,8 @@
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
-scripts beside this one. `--check` only says whether the page is up to date.
+scripts beside this one. concurrency and designs are made by `make bench-concurrency`. `--check` only
+says whether the page is up to date.
 """
 
 from __future__ import annotations
@@ -32,11 +33,21 @@ BENCH = {
     "league": "The league: workloads under every allocator",
     "memory": "Memory over time: what stays when work ends",
     "real": "The league: real programs under every allocator",
+    "concurrency": "Concurrency: threads that meet",
+    "designs": "Concurrency: three designs side by side",
 }
+# Of these only the figures about threads are shown: `brimful bench report --concurrency`.
+ABOUT_THREADS = ("concurrency", "designs")
 CHARTS = {
     "league": "Geometric means of time and of peak memory with intervals",
     "frontier": "Time against memory of all allocators",
     "memory-burst-and-idle": "Resident memory over time: a burst, then idleness",
+}
+THREAD_CHARTS = {
+    "sweep-thread-sweep": "Time and memory against the number of threads",
+    "sweep-thread-sweep-remote": "The same with remote frees",
+    "locks-sweep": "Contended locks and throughput on the sweeps, design by design",
+    "locks-threads": "Contended locks and throughput on the rows of several threads",
 }
 KINDS = (*BENCH, "demo", "pairs", "metrics")
 
@@ -164,14 +175,17 @@ def metric_figures(data: dict[str, Any]) -> list[str]:
 
 def bench_tables(kind: str, path: Path) -> list[str]:
     """What `brimful bench report` says and draws of a result. Raises BenchError."""
-    command = [str(benchlib.ROOT / "brimful"), "bench", "report", str(path), "--markdown"]
+    threads = kind in ABOUT_THREADS
+    form = "--concurrency" if threads else "--markdown"
+    charts = THREAD_CHARTS if threads else CHARTS
+    command = [str(benchlib.ROOT / "brimful"), "bench", "report", str(path), form]
     pictures = []
     with tempfile.TemporaryDirectory() as folder:
-        command += ["--charts", folder, *(word for key in CHARTS for word in ("--chart", key))]
+        command += ["--charts", folder, *(word for key in charts for word in ("--chart", key))]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
             raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
-        for key, meaning in CHARTS.items():
+        for key, meaning in charts.items():
             light, dark = f"{kind}-{key}-light.svg", f"{kind}-{key}-dark.svg"
             if not (Path(folder) / f"{key}-light.svg").exists():
                 continue

@@ -8,8 +8,10 @@
 // real programs ask for many more small blocks than large ones.
 //
 // The sum of the steps is fixed and divided among the threads, and all of them are alive, with a full working set each,
-// until the last has done its part. So the same program sweeps the number of threads from 1 to thousands: time that
-// grows with it is the cost of threads alone, and so is memory beyond the live bytes.
+// from before the first step until the last thread has done its part. Only the steps are timed: neither the starts and
+// exits of threads nor the filling of the working sets, which grow with their number. So the same program sweeps the
+// number of threads from 1 to thousands with the same work at each point: time that grows is the cost of having many
+// threads alone, and so is memory beyond the live bytes.
 //
 //   --set N (objects of a thread, default 1024)
 #include "many_threads.h"
@@ -33,20 +35,23 @@ struct Shared {
   const Sizes sizes;
   LiveBytes live;
   Barrier barrier;
+  TimedPart timed;
 };
 
 void work(Shared& shared, std::uint64_t steps, Random random) {
   LiveCounter counter(shared.live);
   auto* objects = make_table<Object>(shared.set, counter);
-  shared.barrier.wait();
   std::uint64_t next = random.below(Sizes::kCount);
   for (std::size_t i = 0; i < shared.set; i++) objects[i] = make_object(shared.sizes[next++], counter);
+  shared.barrier.wait();
+  shared.timed.begin();
   for (std::uint64_t i = 0; i < steps; i++) {
     Object& object = objects[random.below(shared.set)];
     drop_object(object, counter);
     object = make_object(shared.sizes[next++], counter);
   }
   counter.settle();
+  shared.timed.end();
   shared.barrier.wait();
   for (std::size_t i = 0; i < shared.set; i++) drop_object(objects[i], counter);
   drop_table(objects, shared.set, counter);
@@ -66,9 +71,9 @@ int main(int argc, char** argv) {
   const auto body = [&](unsigned index) {
     work(shared, share(steps, index, common.threads), Random(common.seed * 4099 + index));
   };
-  report.start();
   run_threads(common.threads, body);
-  report.stop();
+  shared.timed.finish(report);
   shared.live.finish(report, steps + set * common.threads);
+  report.extra("timed_operations", static_cast<double>(steps));
   return report.print();
 }

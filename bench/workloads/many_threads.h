@@ -180,6 +180,39 @@ class Barrier {
   pthread_barrier_t barrier_;
 };
 
+// The timed part of threads that begin and end it at a barrier: from the first that begins to the last that ends. The
+// starts and exits of the threads, and what each does to make itself ready, are left out, so that a sweep over their
+// number times the same work at each of its points. Threads call begin() and end() once each.
+class TimedPart {
+ public:
+  void begin() {
+    const std::int64_t now = now_ns();
+    std::int64_t first = first_.load(std::memory_order_relaxed);  // relaxed: the exchange below decides
+    // relaxed: only the least value matters; it is read after the threads have ended
+    while (now < first && !first_.compare_exchange_weak(first, now, std::memory_order_relaxed)) {
+    }
+  }
+  void end() {
+    const std::int64_t now = now_ns();
+    std::int64_t last = last_.load(std::memory_order_relaxed);  // relaxed: the exchange below decides
+    // relaxed: only the greatest value matters; it is read after the threads have ended
+    while (now > last && !last_.compare_exchange_weak(last, now, std::memory_order_relaxed)) {
+    }
+  }
+  // Called when the threads have ended.
+  void finish(Report& report) const {
+    // relaxed: the threads have ended
+    report.timed(static_cast<double>(first_.load(std::memory_order_relaxed)) * 1e-9,
+                 static_cast<double>(last_.load(std::memory_order_relaxed)) * 1e-9);  // relaxed: as above
+  }
+
+ private:
+  static std::int64_t now_ns() { return static_cast<std::int64_t>(now_s() * 1e9); }
+
+  alignas(64) std::atomic<std::int64_t> first_{INT64_MAX};
+  alignas(64) std::atomic<std::int64_t> last_{INT64_MIN};
+};
+
 // Which of `names` an argument says; any other word ends the program with 2.
 inline unsigned choice(Arguments& arguments, const char* name, std::initializer_list<const char*> names) {
   const char* said = arguments.text(name, *names.begin());

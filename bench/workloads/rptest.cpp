@@ -9,7 +9,7 @@
 //
 // It shows an allocator over a wide range of sizes with a steady trickle of remote frees. A thread's letter box holds
 // one batch; a batch that finds it full pushes the old one out, which the pusher then frees. So what is on its way is
-// bounded, however few CPUs serve however many threads.
+// bounded, however few CPUs serve however many threads. Only the loops are timed, not the starts and exits of threads.
 //
 //   --distribution linear|even|exponential  --least BYTES (8)  --most BYTES (16000)  --ops N (of a loop)
 //   --blocks N (of a pool)  --cross N (a batch every N loops, default 2; 0: never)
@@ -39,6 +39,7 @@ struct Shared {
   Box* boxes;
   LiveBytes live;
   Barrier barrier;
+  TimedPart timed;
 
   // Batches that a thread makes in so many loops.
   std::uint64_t batches(std::uint64_t loops) const {
@@ -67,6 +68,7 @@ class Worker {
 
   void run(std::uint64_t loops) {
     shared_.barrier.wait();
+    shared_.timed.begin();
     for (std::uint64_t loop = 0; loop < loops; loop++) {
       for (std::size_t i = 0; i < shared_.ops; i++) drop_object(pool_[random_.below(shared_.blocks)], counter_);
       for (std::size_t i = 0; i < shared_.ops; i++) {
@@ -79,6 +81,7 @@ class Worker {
       post(index_, nullptr);
     }
     counter_.settle();
+    shared_.timed.end();
     shared_.barrier.wait();
     post(index_, nullptr);
     for (std::size_t i = 0; i < shared_.blocks; i++) drop_object(pool_[i], counter_);
@@ -136,13 +139,13 @@ int main(int argc, char** argv) {
                    cross,
                    boxes,
                    LiveBytes(common.threads),
-                   Barrier(common.threads)};
+                   Barrier(common.threads),
+                   TimedPart()};
   const auto body = [&](unsigned index) {
     Worker(shared, index, common.seed * 4099 + index).run(share(loops, index, common.threads));
   };
-  report.start();
   run_threads(common.threads, body);
-  report.stop();
+  shared.timed.finish(report);
   std::uint64_t expected = loops * ops;
   for (unsigned i = 0; i < common.threads; i++) expected += shared.batches(share(loops, i, common.threads)) * ops;
   std::free(boxes);

@@ -183,12 +183,14 @@ inline void drop(void* object, std::size_t bytes) {
 
 // --- threads ----------------------------------------------------------------------------------------------------------
 
+constexpr std::size_t kStackBytes = std::size_t{256} << 10;  // thousands of threads must fit
+
 // Starts a thread that calls body() and ends. `body` must outlive it; the caller joins it.
 template <class Body>
-pthread_t start_thread(Body& body) {
+pthread_t start_thread(Body& body, std::size_t stack_bytes = kStackBytes) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);  // thousands of threads must fit
+  pthread_attr_setstacksize(&attributes, stack_bytes);
   const auto enter = [](void* argument) -> void* {
     (*static_cast<Body*>(argument))();
     return nullptr;
@@ -229,6 +231,11 @@ class Report {
   // The timed part. Call start() again to leave out what came before, e.g. a warm-up.
   void start() { start_s_ = now_s(); }
   void stop() { stop_s_ = now_s(); }
+  // The same when several threads have taken the two times: seconds as of now_s().
+  void timed(double start_s, double stop_s) {
+    start_s_ = start_s;
+    stop_s_ = stop_s;
+  }
 
   // A moment that the bench marks in the curve of memory over time ("peak", "freed", "idle", …). At most 16.
   void phase(const char* name) {
@@ -297,8 +304,10 @@ class Report {
 
 // What every workload reads: --threads, --scale, --seed.
 struct Common {
+  static constexpr unsigned kMostThreads = 16384;
+
   explicit Common(Arguments& arguments, unsigned default_threads = 1)
-      : threads(static_cast<unsigned>(arguments.integer("threads", default_threads, 1, 4096))),
+      : threads(static_cast<unsigned>(arguments.integer("threads", default_threads, 1, kMostThreads))),
         scale(arguments.number("scale", 1, 1e-6, 1e6)),
         seed(arguments.integer("seed", 1, 0, std::uint64_t{1} << 53)) {}
 

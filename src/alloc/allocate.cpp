@@ -256,29 +256,20 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
   return block;
 }
 
-void brimful::arch::brimful_free_slow(Header* header, std::uint64_t index) {
-  // A header that is no slab's divides by 1: its first address has the index 0, and NULL leads to the "none" header.
-  if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || index >= header->count)) {
-    return brimful_free_other(header, index);
-  }
-  if (BRIMFUL_LIKELY(slots::free_lightly(static_cast<Slab*>(header), index))) return;
-  const os::ErrnoGuard errno_guard;
-  const slots::SlowScope scope;
-  alloc::free_object(static_cast<Slab*>(header), index, scope);
-}
-
-void brimful::arch::brimful_free_other(Header* header, std::uint64_t scaled) {
-  const std::uint64_t address = recover_pointer(*header, scaled);
-  if (address == 0) return;
-  const os::ErrnoGuard errno_guard;
-  const slots::SlowScope scope;
+void brimful::arch::brimful_free_slow(void* pointer) {
+  if (pointer == nullptr) return;
+  const std::uint64_t address = alloc::address_of(pointer);
   // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
   // object is nobody's, so its slab stays what it is.
   const bool was_live = config::is_hardened() && meta::live_map.clear(address);
-  if (BRIMFUL_UNLIKELY(scope.nested()) && !alloc::find_in_windows(address).exists()) {
-    return alloc::free_huge_nested(address);
+  alloc::Block block = alloc::find_in_windows(address);
+  if (BRIMFUL_LIKELY(block.slab != nullptr && slots::free_lightly(block.slab, block.index))) return;
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (!block.exists()) {
+    if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
+    block = alloc::find_block(address, "free");
   }
-  const auto block = alloc::find_block(address, "free");
   if (block.slab != nullptr) {
     if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
     return alloc::free_object(block.slab, block.index, scope);
@@ -293,9 +284,11 @@ void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
   brimful_free(pointer);
 }
 
-void brimful::arch::brimful_free_twice(Header* slab, std::uint64_t index) {
-  if (index >= slab->count) return brimful_free_other(slab, index);
-  meta::report_double_free("free", *static_cast<Slab*>(slab), index);
+void brimful::arch::brimful_free_twice(void* pointer) {
+  const alloc::Block block = alloc::find_in_windows(alloc::address_of(pointer));
+  // An index behind the slab's last object looks like a double free, too: see free in arch/.
+  if (block.slab == nullptr) return brimful_free_slow(pointer);
+  meta::report_double_free("free", *block.slab, block.index);
 }
 
 void brimful::arch::brimful_free_event(Header* slab) {

@@ -85,12 +85,10 @@ BRIMFUL_HIDDEN void* brimful_new(std::size_t bytes);
 BRIMFUL_HIDDEN void* brimful_malloc_slow(std::size_t bytes);
 BRIMFUL_HIDDEN void* brimful_new_slow(std::size_t bytes);
 BRIMFUL_HIDDEN void brimful_free_sized_slow(void* pointer, std::size_t bytes);
-// The header has another owner, none, is no slab's, or the sequence was aborted. `index` would be the object's number.
-BRIMFUL_HIDDEN void brimful_free_slow(Header* slab, std::uint64_t index);
-// `scaled` >= BRIMFUL_MAX_OBJECTS: not the start of an object of a slab. free()'s argument is recovered from both (meta/header.h).
-BRIMFUL_HIDDEN void brimful_free_other(Header* header, std::uint64_t scaled);
-// The object was free before, or `index` is not below the slab's count.
-BRIMFUL_HIDDEN void brimful_free_twice(Header* slab, std::uint64_t index);
+// The slab has another owner or none, or it is no slab's object, or the sequence was aborted.
+BRIMFUL_HIDDEN void brimful_free_slow(void* pointer);
+// The object was free before.
+BRIMFUL_HIDDEN void brimful_free_twice(void* pointer);
 // The slab's countdown of groups that became all free ran out.
 BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 

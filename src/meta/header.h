@@ -139,15 +139,4 @@ static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, le
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// The argument of free(), recovered from the header its granule led to and the scaled offset that was not below the
-// count. Exact for every address below 2^51; the fast path keeps no copy of the pointer, which saves a register move.
-inline std::uint64_t recover_pointer(const Header& header, std::uint64_t scaled) {
-  const std::uint64_t product = std::rotl(scaled, BRIMFUL_DIVISION_SHIFT);
-  if (header.multiplier == 1) return header.start + product;
-  const SizeClass& c = kSizeClasses[header.size_class];
-  const std::uint64_t offset = (product >> (BRIMFUL_DIVISION_SHIFT - c.shift)) * c.odd;  // modulo 2^(48 + shift)
-  const unsigned unknown = 16 - c.shift;
-  return header.start + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset << unknown) >> unknown);
-}
-
 }  // namespace brimful

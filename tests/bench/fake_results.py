@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Results that no machine ever produced, for tests of everything that reads a result.
 
-Two makers. `full()` looks like a real run: 15 allocators (one missing), 45 cells in all families,
-two sweeps, failures of each kind, curves and histograms; every allocator has a true speed and a
-true size, so a test knows what the tables have to say. `constructed()` is for one point at a time:
-the caller names the true value of each cell and allocator and everything else stays out of the way.
+Two makers. `full()` looks like a real run: 15 allocators (one missing), 46 cells in all families,
+two sweeps, failures of each kind, curves, histograms and lock counters; every allocator has a true
+speed and a true size, so a test knows what the tables have to say. `constructed()` is for one point
+at a time: the caller names the true value of each cell and allocator and everything else stays out
+of the way.
 
 Drift is part of both: each round has its own speed, common to all samples of the round, as a
 shared machine has. Who compares paired samples does not see it; who compares means does.
@@ -25,8 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 from brimful.bench.model import (
     Allocator,
     Cell,
+    Contention,
     Curve,
     Histogram,
+    LockCounts,
+    Metric,
     Phase,
     Result,
     Sample,
@@ -73,12 +77,18 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "single": ("random-slots", "glibc-simple", "sh6", "alloc-test"),
     "compute": ("cfrac", "espresso", "barnes"),
     "large": ("malloc-large", "realloc-growth"),
-    "memory": ("fragmentation", "burst-idle", "leak-at-exit"),
+    "memory": ("fragmentation", "burst-idle", "idle-threads", "leak-at-exit"),
     "latency": ("latency-mixed",),
     "start": ("cold-start",),
     "program": ("redis-set", "lua", "sqlite3"),
 }
 THREADS = tuple(2**k for k in range(11)) + (1024 * 2,)
+# Of idle-threads: what stays for each thread, with a goal that some meet.
+PER_THREAD = (
+    Metric("idle_kib_per_thread", "resident for each idle thread", "KiB", 1),
+    Metric("threads_started", "threads", "count"),
+)
+OPERATIONS = 4e6  # of each row
 SIZES = (16, 64, 256, 1024, 4096, 16384, 65536, 262144)
 
 
@@ -218,6 +228,12 @@ def full(*, rounds: int = 10, seed: int = 7) -> Result:
     result.samples = [_with_own_figure(sample) for sample in result.samples]
     result.allocators = [_allocator(name, version) for name, version, _, _ in SPEEDS]
     result.curves = [_curve(chance, "burst-idle", name, peak) for name, _, _, peak in SPEEDS[:-1]]
+    result.contention = [
+        contention(cell, name, waited, busy=8)
+        for cell in ("larson", "thread-sweep@2", "thread-sweep@64", "thread-sweep@2048")
+        for name, waited in (("brimful", 4), ("brimful-thread", 400))
+    ]
+    result.contention.append(Contention("xmalloc", "brimful", missing="printed no lock counters"))
     result.histograms = [
         _histogram(chance, name, operation, band, time)
         for name, _, time, _ in SPEEDS[:-1]
@@ -239,8 +255,11 @@ def _cells() -> list[Cell]:
             threads = 2 if family == "threads" else 1
             text = f"what {name} does"
             cell = Cell(name, name, family, text, f"{name} as published", text, (), threads)
-            figure = "resident_idle_end_mib" if name == "burst-idle" else cell.figure
-            cells.append(replace(cell, figure=figure))
+            if name == "burst-idle":
+                cell = replace(cell, figure="resident_idle_end_mib")
+            if name == "idle-threads":
+                cell = replace(cell, figure=PER_THREAD[0].key, figures=PER_THREAD)
+            cells.append(cell)
     for at in THREADS:
         name = f"thread-sweep@{at}"
         cells.append(Cell(name, "thread-sweep", "sweep", threads=at, axis="threads", at=at))
@@ -250,12 +269,27 @@ def _cells() -> list[Cell]:
 
 
 def _with_own_figure(sample: Sample) -> Sample:
-    """burst-idle compares no time but the memory that stays; such a figure stands in for the time."""
-    if sample.cell != "burst-idle" or not sample.metrics:
+    """burst-idle and idle-threads compare no time but memory; such a figure stands in for the time.
+
+    All others count operations.
+    """
+    if not sample.metrics:
         return sample
-    kept = sample.metrics["idle_rss_kib"] / 1024
-    metrics = sample.metrics | {"seconds": kept}
-    return replace(sample, metrics=metrics, extra={"resident_idle_end_mib": kept})
+    if sample.cell == "burst-idle":
+        extra = {"resident_idle_end_mib": sample.metrics["idle_rss_kib"] / 1024}
+    elif sample.cell == "idle-threads":
+        kib = 0.25 if sample.allocator == "brimful" else sample.metrics["peak_rss_kib"] / 100
+        extra = {"idle_kib_per_thread": kib, "threads_started": 10000}
+    else:
+        return replace(sample, extra={"operations": OPERATIONS})
+    metrics = sample.metrics | {"seconds": next(iter(extra.values()))}
+    return replace(sample, metrics=metrics, extra=extra)
+
+
+def contention(cell: str, allocator: str, contended: float, **more: float) -> Contention:
+    """Counters of a run in which `contended` of a thousand acquisitions of one lock had to wait."""
+    heap = LockCounts(acquisitions=1000, contended=contended, wait_ns=500 * contended, **more)
+    return Contention(cell, allocator, OPERATIONS, 1, {"heap": heap, "central": LockCounts()})
 
 
 def _allocator(name: str, version: str) -> Allocator:

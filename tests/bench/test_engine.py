@@ -20,7 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cli"))
 
 from brimful.bench import catalog, engine  # noqa: E402
-from brimful.bench.model import Allocator, Cell, Curve, Result, Sample, Status  # noqa: E402
+from brimful.bench.model import (  # noqa: E402
+    Allocator,
+    Cell,
+    Contention,
+    Curve,
+    Result,
+    Sample,
+    Status,
+)
 
 PRESET = replace(
     catalog.PRESETS["quick"], budget_s=1000, target=0.02, least_rounds=5, most_rounds=12, curves=1
@@ -70,6 +78,10 @@ class FakeRuns:
         return taken, curve, []
 
 
+def fake_counters(cell: Cell, allocator: Allocator, *, timeout_s: float) -> Contention:
+    return Contention(cell.name, allocator.name, operations=timeout_s)
+
+
 def work(name: str, **more: Any) -> catalog.Work:
     return catalog.Work(Cell(name, name, "single", command=("true",)), 10, **more)
 
@@ -82,7 +94,10 @@ def run(
 ) -> Result:
     result = Result({}, {}, list(allocators), [one.cell for one in works])
     maker = engine.Engine(result, works, preset, "glibc", 1, lambda step: None)
-    with mock.patch("brimful.bench.sample.run", runs):
+    with (
+        mock.patch("brimful.bench.sample.run", runs),
+        mock.patch("brimful.bench.sample.lock_counters", fake_counters),
+    ):
         try:
             maker.run()
         except KeyboardInterrupt:
@@ -182,6 +197,54 @@ class MemoryOverTime(unittest.TestCase):
         self.assertTrue(all(call[4] for call in runs.calls))
         self.assertEqual(max(s.round for s in result.samples), PRESET.least_rounds - 1)
         self.assertEqual(len(result.curves), 3)
+
+    def test_a_figure_of_0_does_not_end_the_run(self) -> None:
+        about = Cell("m", "m", "memory", command=("true",), figure="growth_percent")
+        runs = FakeRuns()
+        with mock.patch.object(FakeRuns, "__call__", _nothing_grew):
+            result = run(runs, [catalog.Work(about, 10)])
+        self.assertEqual(max(s.round for s in result.samples), PRESET.least_rounds - 1)
+        self.assertTrue(result.finished)
+
+    def test_a_row_with_fewer_rounds_is_finished_after_those(self) -> None:
+        result = run(FakeRuns(noise=0.5), [work("x", rounds=2)])
+        self.assertEqual(max(s.round for s in result.samples), 1)
+        self.assertTrue(result.finished)
+
+
+def _nothing_grew(
+    self: FakeRuns, cell: Cell, allocator: Allocator, number: int, **more: Any
+) -> tuple[Sample, None, list[Any]]:
+    metrics = {"seconds": 0.0, "peak_rss_kib": 1000.0}
+    again = bool(more.get("again"))
+    return (
+        Sample(cell.name, allocator.name, number, Status.OK, again=again, metrics=metrics),
+        None,
+        [],
+    )
+
+
+class LockCounters(unittest.TestCase):
+    preset = replace(PRESET, contention=3)
+
+    def test_only_ours_are_asked_and_only_in_our_workloads(self) -> None:
+        program = catalog.Work(Cell("p", "p", "program", command=("true",)), 10)
+        result = run(FakeRuns(), [work("x"), program], self.preset)
+        asked = [(one.cell, one.allocator) for one in result.contention]
+        self.assertEqual(asked, [("x", "brimful")] * 3)
+
+    def test_a_long_row_is_asked_once(self) -> None:
+        result = run(FakeRuns(), [work("x", rounds=2)], self.preset)
+        self.assertEqual(len(result.contention), 1)
+
+    def test_who_failed_in_a_row_is_not_asked_there(self) -> None:
+        faults = {"brimful": Status.CRASHED}
+        self.assertEqual(run(FakeRuns(faults=faults), [work("x")], self.preset).contention, [])
+
+    def test_a_spent_budget_leaves_them_out_and_the_result_says_so(self) -> None:
+        result = run(FakeRuns(), [work("x")], replace(self.preset, budget_s=1e-9))
+        self.assertEqual(result.contention, [])
+        self.assertFalse(result.finished)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import fake_results
 from brimful import locate
 from brimful.bench import model
 
+RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
+
 
 class AResultFile(unittest.TestCase):
     def setUp(self) -> None:
@@ -39,6 +41,19 @@ class AResultFile(unittest.TestCase):
         model.save(result, self.path)
         self.assertNotIn(locate.project_root(), self.path.read_text())
         self.assertEqual(model.load(self.path).allocator("x").library, "build/libx.so")
+
+    def test_a_file_from_before_figures_and_lock_counters_still_loads(self) -> None:
+        model.save(fake_results.full(), self.path)
+        data = json.loads(self.path.read_text())
+        del data["contention"]
+        for cell in data["cells"]:
+            del cell["figures"]
+        self.path.write_text(json.dumps(data))
+        old = model.load(self.path)
+        self.assertEqual(old.contention, [])
+        self.assertEqual({cell.figures for cell in old.cells}, {()})
+        for path in sorted(RESULTS.glob("league-*.json")):
+            self.assertGreater(len(model.load(path).samples), 0, path)
 
     def test_a_file_that_cannot_be_used_is_refused_with_the_reason(self) -> None:
         model.save(fake_results.full(), self.path)

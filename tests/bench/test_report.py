@@ -76,15 +76,31 @@ class EveryChart(unittest.TestCase):
         for key in (
             *("league", "frontier", "metrics", "heat-time", "heat-memory", "changes-threads"),
             *("sweep-thread-sweep", "sweep-size-sweep", "latency-latency-mixed-malloc"),
-            *("memory-burst-idle", "huge-share", "ullage", "runs-single", "noise"),
+            *(
+                "locks-threads",
+                "locks-sweep",
+                "memory-burst-idle",
+                "huge-share",
+                "ullage",
+                "runs-single",
+                "noise",
+            ),
         ):
             self.assertIn(key, keys)
 
     def test_holds_to_the_schema_of_vega_lite(self) -> None:
         result = fake_results.full(rounds=5)
-        kept = {"larson", "burst-idle", "latency-mixed", "thread-sweep@2", "thread-sweep@2048"}
+        kept = {
+            "larson",
+            "burst-idle",
+            "idle-threads",
+            "latency-mixed",
+            "thread-sweep@2",
+            "thread-sweep@2048",
+        }
         result.cells = [one for one in result.cells if one.name in kept]
         result.samples = [one for one in result.samples if one.cell in kept]
+        result.contention = [one for one in result.contention if one.cell in kept]
         names = ("glibc", "brimful", "scudo")
         result.allocators = [one for one in result.allocators if one.name in names]
         drawn = [one.chart for one in charts.figures(summarize(result)) if one.chart is not None]
@@ -95,7 +111,7 @@ class EveryChart(unittest.TestCase):
     def test_without_its_data_says_so_instead(self) -> None:
         figures = charts.figures(summarize(duel(0.9)))
         absent = {one.key: one.absent for one in figures if one.chart is None}
-        for key in ("sweep-threads", "sweep-size", "latency", "memory-over-time"):
+        for key in ("sweep-threads", "sweep-size", "latency", "memory-over-time", "locks"):
             self.assertRegex(absent[key], r"^No .*\.$")
         page = written(duel(0.9))
         for sentence in absent.values():
@@ -206,6 +222,29 @@ class ThePage(unittest.TestCase):
     def test_names_the_rows_and_allocators_that_are_missing_and_why(self) -> None:
         for reason in ("pgbench is not installed", "not in any registry that is asked"):
             self.assertIn(reason, full_page())
+
+    def test_shows_the_figures_of_a_row_with_their_units_and_goals(self) -> None:
+        section = full_page().partition('id="figures"')[2].partition("<h2")[0]
+        self.assertIn("resident for each idle thread (goal: below 1 KiB)", section)
+        self.assertIn("0.25 KiB ✓", section)
+        self.assertRegex(section, r'<span class="worse">\d+ KiB ✗</span>')
+        self.assertIn("10,000", section)
+
+    def test_shows_lock_counters_or_why_there_are_none(self) -> None:
+        section = full_page().partition('id="lock-counters"')[2].partition("<h2")[0]
+        larson = {
+            name: next(
+                row for row in section.split("<tr") if ">larson<" in row and f">{name}<" in row
+            )
+            for name in ("brimful", "brimful-thread", "glibc")
+        }
+        self.assertIn(">1<", larson["brimful"])  # 4 in 4 million operations
+        self.assertIn(">heap 100<", larson["brimful-thread"])
+        self.assertIn("not counted by this allocator", larson["glibc"])
+        self.assertIn("printed no lock counters", section)
+
+    def test_without_lock_counters_says_so(self) -> None:
+        self.assertIn("no runs for lock counters", written(duel(0.9)))
 
     def test_says_how_to_run_it_again(self) -> None:
         result = duel(0.9)

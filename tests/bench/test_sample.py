@@ -26,8 +26,17 @@ sys.path.insert(0, str(ROOT / "cli"))
 
 from passing_on import ALLOCATOR  # noqa: E402
 
-from brimful.bench import launch, machine, proof, sample  # noqa: E402
-from brimful.bench.model import METRIC, Allocator, Cell, Curve, Sample, Status  # noqa: E402
+from brimful.bench import contention, launch, machine, proof, sample  # noqa: E402
+from brimful.bench.model import (  # noqa: E402
+    METRIC,
+    Allocator,
+    Cell,
+    Contention,
+    Curve,
+    LockCounts,
+    Sample,
+    Status,
+)
 
 # argv[1]: its result with %s for the file that serves malloc; argv[2]: how to misbehave before.
 WORKLOAD = r"""
@@ -50,6 +59,8 @@ int main(int argc, char** argv) {
   if (strcmp(how, "kill") == 0) raise(SIGKILL);
   if (strcmp(how, "hang") == 0) pause();
   if (strcmp(how, "exit") == 0) { fputs("first\nan object was overwritten\n\n", stderr); return 1; }
+  if (strncmp(how, "say ", 4) == 0) fputs(how + 4, stderr);
+  if (strcmp(how, "conf") == 0) fputs(getenv("BRIMFUL_CONF"), stderr);
   if (strcmp(how, "hold") == 0) { hold(64, 300); usleep(300000); }
   Dl_info info;
   dladdr((void*)&malloc, &info);
@@ -423,6 +434,84 @@ class TheEnvironment(unittest.TestCase):
         text = str(facts)
         for private in {os.uname().nodename, str(Path.home()), str(ROOT)} - {"/"}:
             self.assertNotIn(private, text)
+
+
+HEAP = '{"acquisitions": 9, "contended": 3, "sleeps": 1, "wait_ns": 250, "busy": 2}'
+STATS = 'brimful-stats: {"pid": 7, "locks": {"heap": ' + HEAP + "}}\n"
+
+
+class LockCounters(unittest.TestCase):
+    def counted(self, said: str, result: str = RESULT) -> Contention:
+        cell = workload(result, f"say {said}" if said else "")
+        return sample.lock_counters(cell, wanted(), timeout_s=20)
+
+    def test_they_are_read_from_standard_error(self) -> None:
+        found = self.counted(f"a warning\n{STATS}another\n")
+        self.assertEqual((found.cell, found.allocator, found.missing), ("w", "test", ""))
+        self.assertEqual((found.operations, found.processes), (5, 1))
+        self.assertEqual(found.locks, {"heap": LockCounts(9, 3, 1, 250, 2)})
+
+    def test_those_of_several_processes_are_summed(self) -> None:
+        more = STATS.replace('"heap"', '"central"').replace("9", "4")
+        found = self.counted(STATS + STATS + more)
+        self.assertEqual(found.processes, 3)
+        self.assertEqual(found.locks["heap"], LockCounts(18, 6, 2, 500, 4))
+        self.assertEqual(found.locks["central"].acquisitions, 4)
+
+    def test_what_else_a_kind_of_lock_says_is_left_aside(self) -> None:
+        more = STATS.replace('"acquisitions"', '"classes": {"64": {}}, "acquisitions"')
+        self.assertEqual(self.counted(more).locks, {"heap": LockCounts(9, 3, 1, 250, 2)})
+
+    def test_without_them_the_reason_stands_there(self) -> None:
+        for said, reason in (
+            ("", "printed no lock counters"),
+            ("nothing of that kind\n", "printed no lock counters"),
+            (STATS[:40], "not JSON"),
+            (STATS + STATS[:40], "not JSON"),
+            ("brimful-stats: []", "without locks"),
+            ('brimful-stats: {"locks": {}}', "without locks"),
+            ('brimful-stats: {"locks": {"heap": 7}}', "no acquisitions of the locks of kind heap"),
+            (STATS.replace('"busy": 2', '"busy": "2"'), "no busy of the locks of kind heap"),
+            (STATS.replace('"busy": 2', '"busy": true'), "no busy of the locks of kind heap"),
+            (STATS.replace('"busy": 2', '"busy": -2'), "printed -2 busy"),
+            (STATS.replace('"busy": 2', '"busy": NaN'), "printed nan busy"),
+        ):
+            with self.subTest(said=said):
+                found = self.counted(said)
+                self.assertIn(reason, found.missing)
+                self.assertEqual((found.locks, found.processes), ({}, 0))
+
+    def test_a_run_that_failed_or_counts_no_operations_has_none(self) -> None:
+        exited = sample.lock_counters(workload(how="exit"), wanted(), timeout_s=20)
+        self.assertIn("exit code 1", exited.missing)
+        idle = self.counted(STATS, RESULT.replace('"operations": 5', '"operations": 0'))
+        self.assertIn("counts no operations", idle.missing)
+        served = sample.lock_counters(
+            workload(RESULT.replace("%s", "/lib/libother.so")), wanted(), timeout_s=20
+        )
+        self.assertIn("malloc was served by", served.missing)
+
+    def test_they_are_asked_for_beside_the_settings_of_the_allocator(self) -> None:
+        self.assertEqual(contention.asked_for({}), {"BRIMFUL_CONF": "print_stats:json"})
+        asked = contention.asked_for({"BRIMFUL_CONF": "front_end:thread", "X": "y"})
+        self.assertEqual(asked, {"BRIMFUL_CONF": "front_end:thread,print_stats:json", "X": "y"})
+        heard = launch.run(workload(how="conf"), replace(wanted(), settings=asked), launch.How(20))
+        self.assertEqual(heard.errors, "front_end:thread,print_stats:json")
+
+    def test_they_are_shown_per_operation(self) -> None:
+        run = Contention(
+            "w", "test", 5e6, 1, {"a": LockCounts(9, 5, 1, 250, 2), "b": LockCounts(1)}
+        )
+        self.assertEqual(
+            contention.per_operation(run),
+            {
+                "lock_contended_per_million": 1,
+                "lock_busy_per_million": 0.4,
+                "lock_acquisitions_per_million": 2,
+                "lock_wait_ns_per_operation": 5e-5,
+            },
+        )
+        self.assertEqual(contention.contended_by_kind(run), {"a": 1, "b": 0})
 
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")

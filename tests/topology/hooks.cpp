@@ -3,8 +3,8 @@
 // The functions that a compiler's thread-sanitizer instrumentation calls, as the ears of traffic.h. Only the library is
 // compiled that way; this file and the rest of the program are not. No sanitizer is linked.
 //
-// The interface is that of compiler-rt's tsan_interface.h and tsan_interface_atomic.h; what the library does not use is
-// not here, and would fail to link.
+// The interface is that of compiler-rt's tsan_interface.h and tsan_interface_atomic.h; of it the 128-bit
+// atomics, which the library can have no use for, are left out.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -80,10 +80,22 @@ void see_lock(const volatile void* address) { brimful::topology::traffic::acquir
     *p = static_cast<type>(before - value);                                                                     \
     return before;                                                                                              \
   }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_and(volatile type* p, type value, int) {                                     \
+    access(number(p), sizeof(type), true);                                                                      \
+    const type before = *p;                                                                                     \
+    *p = static_cast<type>(before & value);                                                                     \
+    return before;                                                                                              \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_xor(volatile type* p, type value, int) {                                     \
+    access(number(p), sizeof(type), true);                                                                      \
+    const type before = *p;                                                                                     \
+    *p = static_cast<type>(before ^ value);                                                                     \
+    return before;                                                                                              \
+  }                                                                                                             \
   type __tsan_atomic##bits##_fetch_or(volatile type* p, type value, int) {                                      \
     access(number(p), sizeof(type), true);                                                                      \
     const type before = *p;                                                                                     \
-    *p = before | value;                                                                                        \
+    *p = static_cast<type>(before | value);                                                                     \
     return before;                                                                                              \
   }
 
@@ -100,9 +112,11 @@ ACCESS(16)
 void __tsan_read_range(void* p, std::size_t bytes) { access(number(p), bytes, false); }
 void __tsan_write_range(void* p, std::size_t bytes) { access(number(p), bytes, true); }
 ATOMIC(8, std::uint8_t)
+ATOMIC(16, std::uint16_t)
 ATOMIC(32, std::uint32_t)
 ATOMIC(64, std::uint64_t)
 EXCHANGE(8, std::uint8_t)
+EXCHANGE(16, std::uint16_t)
 EXCHANGE(32, std::uint32_t)
 EXCHANGE(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int) {}

@@ -12,49 +12,38 @@
 namespace brimful {
 namespace {
 
-std::uint64_t scale(const Header& header, std::uint64_t address) {
-  return std::rotr((address - header.start) * header.multiplier, BRIMFUL_DIVISION_SHIFT);
+void fill(Slab& slab, ClassId id, std::uint64_t start) {
+  slab.start = start;
+  slab.multiplier = kSizeClasses[id].multiplier;
+  slab.size_class = id;
+  slab.count = std::uint64_t{kSizeClasses[id].groups} * kGroupObjects;
 }
 
-void fill(Header& header, ClassId id, std::uint64_t start) {
-  header.start = start;
-  header.multiplier = kSizeClasses[id].multiplier;
-  header.size_class = id;
-}
-
-TEST(RecoverPointer, IsExactForEveryByteAroundASlabOfEveryClass) {
+TEST(IndexOf, IsBelowTheCountForStartsOfObjectsOnly) {
   for (std::size_t id = 0; id < kClassCount; ++id) {
-    Header header = {};
-    fill(header, static_cast<ClassId>(id), 0x7F1234560000);
+    Slab slab = {};
+    fill(slab, static_cast<ClassId>(id), 0x7F1234560000);
+    const std::int64_t size = kSizeClasses[id].bytes;
     for (std::int64_t offset = -70000; offset < 140000; offset += id % 8 == 0 ? 1 : 7) {
-      const std::uint64_t address = header.start + static_cast<std::uint64_t>(offset);
-      ASSERT_EQ(recover_pointer(header, scale(header, address)), address) << kSizeClasses[id].bytes << " " << offset;
+      const bool starts = offset >= 0 && offset % size == 0 && offset / size < static_cast<std::int64_t>(slab.count);
+      const std::uint64_t index = slab.index_of(slab.start + static_cast<std::uint64_t>(offset));
+      ASSERT_EQ(index < slab.count, starts) << size << " " << offset;
+      if (starts) ASSERT_EQ(index, static_cast<std::uint64_t>(offset / size));
     }
   }
 }
 
-TEST(RecoverPointer, IsExactForAddressesFarAway) {
+TEST(IndexOf, IsNotBelowTheCountForAddressesFarAway) {
   std::mt19937_64 random(3);
   for (std::size_t id = 0; id < kClassCount; ++id) {
     for (int i = 0; i < 5000; ++i) {
-      Header header = {};
-      fill(header, static_cast<ClassId>(id), random() >> 17 & ~std::uint64_t{0xFFFF});  // 47 bits, as user space has
-      const std::uint64_t address = random() >> (13 + random() % 40);                   // up to 51 bits
-      ASSERT_EQ(recover_pointer(header, scale(header, address)), address) << kSizeClasses[id].bytes;
-      ASSERT_EQ(recover_pointer(header, scale(header, 0)), 0U) << "NULL";
+      Slab slab = {};
+      fill(slab, static_cast<ClassId>(id), random() >> 17 & ~std::uint64_t{0xFFFF});  // 47 bits, as user space has
+      const std::uint64_t address = random() >> (13 + random() % 40);                 // up to 51 bits
+      if (address - slab.start < slab.count * kSizeClasses[id].bytes) continue;
+      ASSERT_GE(slab.index_of(address), slab.count) << kSizeClasses[id].bytes;
+      ASSERT_GE(slab.index_of(0), slab.count) << "NULL";
     }
-  }
-}
-
-TEST(RecoverPointer, IsExactForAnyAddressWhereTheHeaderIsNoSlabs) {
-  std::mt19937_64 random(4);
-  Header header = {};
-  header.multiplier = 1;
-  header.size_class = kNoClass;
-  for (int i = 0; i < 10000; ++i) {
-    header.start = random();
-    const std::uint64_t address = random();
-    ASSERT_EQ(recover_pointer(header, scale(header, address)), address);
   }
 }
 

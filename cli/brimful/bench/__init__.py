@@ -15,6 +15,7 @@ From the inside out (each module imports only those above it):
     machine       the facts about this machine that a figure depends on
     building      compiling what the bench runs
     allocators    what can be compared here: glibc, brimful, and what `make rivals` has built
+    contention    contended locks: what brimful prints of them, and what that is per operation
     catalog       the workloads: ours (bench/workloads/*.toml), real programs, the user's command
     programs      the real programs among them
     proof         which allocator a process had
@@ -27,6 +28,7 @@ From the inside out (each module imports only those above it):
     wording       how a figure is written
     league        those tables in the terminal
     markdown      those tables for a page such as docs/evaluation.md
+    concurrency   the figures about threads that meet, for the same page
     charts, report   the same as pictures, and the one HTML file
     gate, compare    B against A, and how that is printed
     interpreter   where the packages are that all this needs

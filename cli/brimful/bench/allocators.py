@@ -33,6 +33,14 @@ NOT_MAIN = {
     *("jemalloc-deb", "mimalloc2-deb", "tcmalloc-perthread"),
     *("hardened", "hardened-light", "isoalloc", "hoard"),
 }
+# Builds of brimful that exist to be compared with it, and nothing else: name → what is different,
+# folder of the build. They take part only where they are named.
+STUDIES = {
+    f"{OURS}-class-mutex": ("a mutex per size class", "study-class"),
+    f"{OURS}-global-lock": ("one lock for all", "study-global"),
+}
+FRONT_ENDS = {f"{OURS}-percpu": "percpu", f"{OURS}-thread": "thread"}
+ONLY_NAMED = {f"{OURS}-percpu", *STUDIES}
 
 
 class AllocatorError(Exception):
@@ -63,12 +71,15 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
 
 
 def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
-    """What a preset compares: "few", "main" or "all". What is missing for good stays declared."""
+    """What a preset compares: "few", "main", "all", or "threads", which is all with each front end
+    of brimful. What is missing for good stays declared."""
     if which == "few":
         return [allocator for allocator in available if allocator.name in FEW]
     if which == "main":
-        return [allocator for allocator in available if allocator.name not in NOT_MAIN]
-    return list(available)
+        left_out = NOT_MAIN | ONLY_NAMED
+    else:
+        left_out = set(STUDIES) if which == "threads" else ONLY_NAMED
+    return [allocator for allocator in available if allocator.name not in left_out]
 
 
 def choose(available: Sequence[Allocator], names: str) -> list[Allocator]:
@@ -96,7 +107,7 @@ def _system() -> Allocator:
 
 
 def _ours() -> list[Allocator]:
-    """brimful as it decides by itself, and its thread front end for comparison."""
+    """brimful as it decides by itself, with each front end by order, and the builds for study."""
     auto = Allocator(
         OURS,
         title="brimful",
@@ -105,13 +116,25 @@ def _ours() -> list[Allocator]:
         library=locate.default_library(),
         ours=True,
     )
-    per_thread = replace(
-        auto,
-        name=f"{OURS}-thread",
-        title="brimful, front end per thread",
-        settings={"BRIMFUL_CONF": "front_end:thread"},
-    )
-    return [auto, per_thread]
+    front_ends = [
+        replace(
+            auto,
+            name=name,
+            title=f"brimful, front end {mode}",
+            settings={"BRIMFUL_CONF": f"front_end:{mode}"},
+        )
+        for name, mode in FRONT_ENDS.items()
+    ]
+    studies = [
+        replace(
+            auto,
+            name=name,
+            title=f"brimful, for study: {what}",
+            library=str(build_folder() / folder / "libbrimful.so"),
+        )
+        for name, (what, folder) in STUDIES.items()
+    ]
+    return [auto, *front_ends, *studies]
 
 
 def _rivals() -> list[Allocator]:
@@ -154,7 +177,8 @@ def _checked(allocator: Allocator) -> Allocator:
     try:
         locate.library(allocator.library)
     except locate.LibraryError as error:
-        hint = ": build it with `make lib`" if allocator.ours else ""
+        target = "study" if allocator.name in STUDIES else "lib"
+        hint = f": build it with `make {target}`" if allocator.ours else ""
         return replace(allocator, missing=f"{error}{hint}")
     content = Path(allocator.library).read_bytes()  # also brings the file into the page cache
     allocator = replace(allocator, sha256=hashlib.sha256(content).hexdigest())

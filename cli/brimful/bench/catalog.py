@@ -4,10 +4,14 @@
 Ours are described in bench/workloads/*.toml, beside their sources, and are compiled on first use
 into build/bench/. A preset is a selection of them with a scale of the work and a budget of time.
 An entry with a sweep becomes one cell per point, so that every point is measured like any other row.
+
+An entry may name figures of its own, which the workload prints under "extra": each with title, unit
+and, where the project has promised one, a goal. They reach all tables in the same way as the rest.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shutil
@@ -20,7 +24,7 @@ from typing import Any
 
 from .. import locate
 from . import building
-from .model import Cell
+from .model import Cell, Metric
 
 # No builtins: the compiler knows what malloc does and would drop a pair whose object is not used.
 FLAGS = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
@@ -28,7 +32,9 @@ FLAGS += [f"-fno-builtin-{name}" for name in ("malloc", "calloc", "realloc", "fr
 KEYS = {
     *("name", "program", "arguments", "threads", "family", "title", "source", "shows"),
     *("presets", "figure", "sweep", "memory", "timeout_s", "latency"),
+    *("figures", "scales", "rounds"),
 }
+FIGURE_KEYS = {"key", "title", "unit", "goal"}
 
 
 class CatalogError(Exception):
@@ -47,13 +53,20 @@ class Preset:
     most_rounds: int
     curves: int  # runs with memory over time, per allocator and row that asks for it
     callgrind: bool  # instructions by callgrind where the processor's counters are closed
-    allocators: str  # unless the user chooses: "few", "main", "all"; see allocators.of_preset()
+    allocators: str  # unless the user chooses: "few", "main", "all", …; see allocators.of_preset()
+    contention: int = 0  # runs for lock counters, per row and build of brimful
+
+    @property
+    def every_point(self) -> bool:
+        """Whether a sweep has all of its points, or the few that show its shape."""
+        return self.name in ("full", "concurrency")
 
 
 PRESETS = {
     "quick": Preset("quick", 0.3, 140, 0.03, 5, 7, 0, False, "few"),
-    "default": Preset("default", 0.25, 45 * 60, 0.02, 5, 15, 1, False, "main"),
-    "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all"),
+    "default": Preset("default", 0.25, 45 * 60, 0.02, 5, 15, 1, False, "main", 1),
+    "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all", 3),
+    "concurrency": Preset("concurrency", 0.5, 40 * 60, 0.02, 5, 10, 0, False, "threads", 3),
     "real": Preset("real", 1, 45 * 60, 0.02, 5, 15, 1, False, "main"),
     "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False, "main"),
 }
@@ -66,6 +79,7 @@ class Work:
     cell: Cell
     timeout_s: float = 60
     memory: bool = False  # sample its memory over time, in runs of their own
+    rounds: int | None = None  # at most, where a run is long and its figure hardly varies
 
 
 def workload_folder() -> Path:
@@ -93,6 +107,9 @@ def entries() -> list[dict[str, Any]]:
             unknown = set(entry) - KEYS
             if unknown:
                 raise CatalogError(f"{path}: {entry.get('name')}: unknown {', '.join(unknown)}")
+            for figure in entry.get("figures", []):
+                if not {"key", "title", "unit"} <= set(figure) <= FIGURE_KEYS:
+                    raise CatalogError(f"{path}: {entry.get('name')}: malformed figure {figure}")
             found.append(entry)
     names = [entry["name"] for entry in found]
     repeated = {name for name in names if names.count(name) > 1}
@@ -107,12 +124,29 @@ def works(preset: Preset) -> list[Work]:
     return [work for entry in chosen for work in expand(entry, preset)]
 
 
-def expand(entry: dict[str, Any], preset: Preset) -> list[Work]:
+def asked_for(preset: Preset, patterns: str) -> list[Work]:
+    """The rows of `preset` and those that `patterns` names, whether or not the preset has them.
+
+    A sweep that is named has all of its points. Raises CatalogError.
+    """
+    wanted = _patterns(patterns)
+    found = []
+    for entry in entries():
+        every = expand(entry, preset, every_point=True)
+        if any(_fits(pattern, _own_names(work)) for pattern in wanted for work in every):
+            found += every
+        elif preset.name in entry["presets"]:
+            found += expand(entry, preset)
+    return found
+
+
+def expand(entry: dict[str, Any], preset: Preset, *, every_point: bool = False) -> list[Work]:
     """One Work for a plain entry, one per point for a sweep."""
     sweep = entry.get("sweep")
     if sweep is None:
         return [_work(entry, preset, entry["name"], [], _threads(entry))]
-    points = sweep.get("full", sweep["values"]) if preset.name == "full" else sweep["values"]
+    all_points = sweep.get("full", sweep["values"])
+    points = all_points if every_point or preset.every_point else sweep["values"]
     result = []
     for point in points:
         by_threads = sweep["argument"] == "--threads"
@@ -124,15 +158,17 @@ def expand(entry: dict[str, Any], preset: Preset) -> list[Work]:
 
 
 def select(available: Sequence[Work], patterns: str) -> list[Work]:
-    """Rows whose name, workload or family is in the comma-separated list. Raises CatalogError."""
-    wanted = [name.strip() for name in patterns.split(",") if name.strip()]
+    """Rows whose name, workload or family fits one of the comma-separated patterns, in which * and
+    ? stand for any text and any character. Raises CatalogError.
+    """
+    wanted = _patterns(patterns)
     if not wanted:
         raise CatalogError("--workloads: the list is empty")
-    for name in wanted:
-        if not any(name in _names(work) for work in available):
+    for pattern in wanted:
+        if not any(_fits(pattern, _names(work)) for work in available):
             known = dict.fromkeys(work.cell.workload for work in available)
-            raise CatalogError(f"no workload {name!r}; there are: {', '.join(known)}")
-    return [work for work in available if _names(work) & set(wanted)]
+            raise CatalogError(f"no workload {pattern!r}; there are: {', '.join(known)}")
+    return [work for work in available if any(_fits(pattern, _names(work)) for pattern in wanted)]
 
 
 def user_command(command: Sequence[str], timeout_s: float) -> Work:
@@ -158,8 +194,20 @@ def _is_ours(cell: Cell) -> bool:
     return bool(cell.command) and Path(cell.command[0]).parent == binary_folder()
 
 
+def _patterns(text: str) -> list[str]:
+    return [pattern.strip() for pattern in text.split(",") if pattern.strip()]
+
+
+def _fits(pattern: str, names: set[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+def _own_names(work: Work) -> set[str]:
+    return {work.cell.name, work.cell.workload}
+
+
 def _names(work: Work) -> set[str]:
-    return {work.cell.name, work.cell.workload, work.cell.family}
+    return _own_names(work) | {work.cell.family}
 
 
 def _threads(entry: dict[str, Any]) -> int:
@@ -177,11 +225,12 @@ def _work(
     at: float = 0,
 ) -> Work:
     arguments = [str(argument) for argument in entry.get("arguments", [])]
+    scale = float(entry.get("scales", {}).get(preset.name, preset.scale))
     if "--scale" in arguments:
         place = arguments.index("--scale") + 1
-        arguments[place] = f"{float(arguments[place]) * preset.scale:g}"
+        arguments[place] = f"{float(arguments[place]) * scale:g}"
     else:
-        arguments += ["--scale", f"{preset.scale:g}"]
+        arguments += ["--scale", f"{scale:g}"]
     program = str(binary_folder() / entry["program"])
     cell = Cell(
         name=name,
@@ -195,8 +244,14 @@ def _work(
         axis=axis,
         at=at,
         figure=entry.get("figure", "seconds"),
+        figures=tuple(Metric(**figure) for figure in entry.get("figures", [])),
     )
-    return Work(cell, float(entry.get("timeout_s", 60)), bool(entry.get("memory", False)))
+    return Work(
+        cell,
+        timeout_s=float(entry.get("timeout_s", 60)),
+        memory=bool(entry.get("memory", False)),
+        rounds=entry.get("rounds"),
+    )
 
 
 def _compile(name: str) -> None:

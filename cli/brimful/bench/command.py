@@ -50,6 +50,9 @@ def bench(
     context: typer.Context,
     quick: bool = typer.Option(False, "--quick", help="A first answer in under 3 minutes."),
     full: bool = typer.Option(False, "--full", help="Every row and point: hours."),
+    concurrency: bool = typer.Option(
+        False, "--concurrency", help="The rows about threads that meet, at full size."
+    ),
     real: bool = typer.Option(
         False, "--real", help="Real programs (see `make real-programs`) instead of workloads."
     ),
@@ -63,7 +66,7 @@ def bench(
     workloads: str = typer.Option(
         "",
         metavar="X,Y",
-        help="Only these rows: names of rows, workloads or families.",
+        help="Only these rows: names of rows, workloads or families, or patterns such as 'larson*'.",
         show_default=False,
     ),
     lib: list[str] = typer.Option(
@@ -111,7 +114,8 @@ def bench(
     if context.obj is not None and not context.obj:
         raise click.UsageError("-- needs a COMMAND")
     command: list[str] = context.obj or []
-    presets = [name for name, on in (("quick", quick), ("full", full), ("real", real)) if on]
+    switches = {"quick": quick, "full": full, "concurrency": concurrency, "real": real}
+    presets = [name for name, on in switches.items() if on]
     if len(presets) > 1 or (command and presets):
         given = [*(f"--{name}" for name in presets), *(["-- COMMAND"] if command else [])]
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
@@ -178,9 +182,13 @@ def _report(
         "", metavar="NAME", help="Instead of the run's own.", show_default=False
     ),
     markdown: bool = typer.Option(False, "--markdown", help="Only print the tables as Markdown."),
+    concurrency: bool = typer.Option(
+        False, "--concurrency", help="Only print the figures about threads as Markdown."
+    ),
 ) -> None:
     """Show a result again: the tables here, results.csv and report.html beside the file."""
     interpreter.ensure()
+    from . import concurrency as threads
     from . import markdown as pages
     from . import model, report, summary
 
@@ -191,7 +199,9 @@ def _report(
     if baseline:
         result.options["baseline"] = baseline
     try:
-        if markdown:
+        if concurrency:
+            typer.echo(threads.page(summary.summarize(result)))
+        elif markdown:
             typer.echo(pages.page(summary.summarize(result)))
         else:
             _present(_console(), result, file.parent)
@@ -289,13 +299,7 @@ def _works(
     if preset.name == "real":
         works = [catalog.Work(cell, 120, memory=True) for cell in programs.cells()]
     else:
-        works = catalog.works(preset)
-        if workloads and preset.name != "full":
-            # A row that is asked for by name runs whether or not this preset has it.
-            have = {work.cell.workload for work in works}
-            asked = {name.strip() for name in workloads.split(",")} - have
-            more = [entry for entry in catalog.entries() if entry["name"] in asked]
-            works += [work for entry in more for work in catalog.expand(entry, preset)]
+        works = catalog.asked_for(preset, workloads)
     return catalog.select(works, workloads) if workloads else works
 
 

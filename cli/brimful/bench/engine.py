@@ -12,7 +12,8 @@ was measured is handed to the caller after every sample, so an interruption lose
 
 Memory over time and instructions by callgrind come from runs of their own after the rounds, because
 reading smaps and counting instructions disturb the clock; such a run gives only the figures it is
-made for. Rows whose own figure is memory need no clock: their rounds are looked at as they run.
+made for. So do lock counters, which only brimful has. Rows whose own figure is memory need no clock:
+their rounds are looked at as they run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import sample, statistics, tables
+from . import launch, sample, statistics, tables
 from .catalog import Preset, Work
 from .model import TIME, Allocator, Cell, Result, Sample, Status
 
@@ -38,7 +39,7 @@ SHARE_OF_CURVES = 0.15
 class Progress:
     """Where the run is: told before every process."""
 
-    what: str  # "round 2", "memory over time", "instructions"
+    what: str  # "round 2", "memory over time", "lock counters", "instructions"
     cell: str
     allocator: str
     cells_done: int
@@ -78,10 +79,11 @@ class Engine:
         self._cost_s: dict[str, float] = {}  # of the last visit of each row
 
     def run(self) -> None:
-        """All rounds, then the runs for memory over time and for instructions."""
+        """All rounds, then the runs for memory over time, for lock counters and for instructions."""
         self._declare_missing()
         complete = self._rounds()
         complete = self._curves() and complete
+        complete = self._lock_counters() and complete
         if self.preset.callgrind:
             complete = self._instructions() and complete
         self.result.finished = complete
@@ -108,8 +110,8 @@ class Engine:
                 self._visit(work, number)
             if self._left_s() <= self._kept_s():
                 break
-        counts = [self._rounds_of(work) for work in self._works if not work.cell.missing]
-        return all(count >= self.preset.least_rounds for count in counts)
+        works = [work for work in self._works if not work.cell.missing]
+        return all(self._rounds_of(work) >= self._least(work) for work in works)
 
     def _visit(self, work: Work, number: int) -> None:
         began = time.monotonic()
@@ -156,10 +158,10 @@ class Engine:
         alive = [a for a in self._allocators if (work.cell.name, a.name) not in self._failed]
         if number + 1 >= self.preset.most_rounds or not alive:
             return True
-        if number + 1 < self.preset.least_rounds:
+        if number + 1 < self._least(work):
             return False
-        if _is_about_memory(work):
-            return True  # its figure hardly varies, and its rounds are long
+        if work.rounds is not None or tables.own_key(work.cell) == tables.OTHER:
+            return True  # its figure hardly varies, may be 0, and its rounds are long
         times = {a.name: self._times(work.cell.name, a.name) for a in alive}
         medians = {name: plain_statistics.median(by.values()) for name, by in times.items() if by}
         rivals = [a.name for a in alive if not a.ours and a.name in medians]
@@ -190,7 +192,11 @@ class Engine:
         """Rounds that at least one allocator has behind it; failed ones count as done."""
         counts = [len(self._times(work.cell.name, a.name)) for a in self._allocators]
         alive = [a for a in self._allocators if (work.cell.name, a.name) not in self._failed]
-        return max(counts, default=0) if alive else self.preset.least_rounds
+        return max(counts, default=0) if alive else self._least(work)
+
+    def _least(self, work: Work) -> int:
+        """Rounds without which the row is not finished."""
+        return min(self.preset.least_rounds, work.rounds or self.preset.least_rounds)
 
     # --- runs of their own ----------------------------------------------------------------------
 
@@ -226,6 +232,29 @@ class Engine:
                 self.result.curves.append(curve)
         self._record(taken)
 
+    def _lock_counters(self) -> bool:
+        """What the locks of each of ours count in each of our workloads. False as above."""
+        for number in range(self.preset.contention):
+            for work in self._works_with_locks():
+                if number > 0 and work.rounds is not None:
+                    continue  # one run of a long row is enough
+                for allocator in self._ours():
+                    if (work.cell.name, allocator.name) in self._failed:
+                        continue
+                    if self._left_s() <= 0:
+                        return False
+                    self._tell("lock counters", work, allocator)
+                    self.result.contention.append(
+                        sample.lock_counters(work.cell, allocator, timeout_s=work.timeout_s)
+                    )
+        return True
+
+    def _works_with_locks(self) -> list[Work]:
+        return [w for w in self._works if not w.cell.missing and launch.is_workload(w.cell)]
+
+    def _ours(self) -> list[Allocator]:
+        return [allocator for allocator in self._allocators if allocator.ours]
+
     def _instructions(self) -> bool:
         """Counted instructions of single-threaded rows, unless the processor's counters gave them."""
         for work in self._works:
@@ -254,13 +283,23 @@ class Engine:
         return self.preset.budget_s - (time.monotonic() - self._started_s)
 
     def _kept_s(self) -> float:
-        """Of the budget, what the rounds leave for the runs of memory over time."""
+        """Of the budget, what the rounds leave for the runs of their own."""
         works = self._works_with_curves() if self.preset.curves > 0 else []
         costs = [self._cost_s.get(work.cell.name) for work in works]
         known = [cost for cost in costs if cost is not None]
         if len(known) < len(costs):
             return self.preset.budget_s * SHARE_OF_CURVES
-        return self.preset.curves * sum(known)
+        return self.preset.curves * sum(known) + self._kept_for_locks_s()
+
+    def _kept_for_locks_s(self) -> float:
+        """As far as the rows' costs are known: of each visit's turns, those of ours."""
+        turns = len(self._allocators) + (self._baseline is not None)
+        costs = sum(
+            self._cost_s.get(work.cell.name, 0.0)
+            * (self.preset.contention if work.rounds is None else min(self.preset.contention, 1))
+            for work in self._works_with_locks()
+        )
+        return costs * len(self._ours()) / max(turns, 1)
 
     def _tell(self, what: str, work: Work, allocator: Allocator) -> None:
         self._listener(

@@ -68,6 +68,7 @@ class Run:
     measured: dict[str, Any] = field(default_factory=dict)  # the launcher's report
     line: dict[str, Any] = field(default_factory=dict)  # the workload's own
     last_words: str = ""  # last line of standard error
+    errors: str = ""  # all of it
 
 
 def is_driver(cell: Cell) -> bool:
@@ -96,7 +97,8 @@ def run(cell: Cell, allocator: Allocator, how: How) -> Run:
         except ValueError:
             said = last_line(done.stderr) or f"exit code {done.returncode}"
             raise Failure(Status.FAILED, f"cannot be launched: {said}") from None
-        last_words = last_line((folder / "stderr").read_text(errors="replace"))
+        errors = (folder / "stderr").read_text(errors="replace")
+        last_words = last_line(errors)
         reports = is_workload(cell) or is_driver(cell)
         line = find_line(folder / "stdout") if reports else {}
     _check_end(measured, last_words, how)
@@ -105,7 +107,7 @@ def run(cell: Cell, allocator: Allocator, how: How) -> Run:
         if not isinstance(measured, dict):
             raise Failure(Status.FAILED, "the driver printed no result")
         _check_end(measured, str(line.get("last_words", "")), how)
-    return Run(measured, line, last_words)
+    return Run(measured, line, last_words, errors)
 
 
 @functools.cache

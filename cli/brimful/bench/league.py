@@ -18,19 +18,24 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import statistics
+from .contention import NOT_COUNTED
 from .model import MEMORY, Allocator, Result
 from .summary import summarize, word
-from .tables import FIGURE, MAIN, OTHER, ROW, Summary, own_key, title
+from .tables import FIGURE, MAIN, OTHER, ROW, Summary, figures_of, own_key, title
 from .wording import (
     BEST,
     LEVEL,
+    LOCK_HEADS,
     NO_DIFFERENCE,
     SHORT,
+    absolute,
     against,
     interval,
     judged,
+    lock_row,
     ratio_or_value,
     value,
+    with_goal,
 )
 
 NARROWEST = 100  # columns: below it (pipes have 80) lines may wrap, but no figure is cut off
@@ -44,6 +49,8 @@ def show(source: Result | Summary, console: Console) -> None:
     _machine(summary, console)
     _allocators(summary, console)
     _ratios(summary, console)
+    _figures(summary, console)
+    _locks(summary, console)
     _ours(summary, console)
     _league(summary, console)
     _noise(summary, console)
@@ -178,6 +185,60 @@ def _parts(names: Sequence[str], headings: dict[str, str], width: int) -> list[l
 
     fewest = len(groups(len(names)))
     return groups(math.ceil(len(names) / fewest)) if fewest else []
+
+
+def _figures(summary: Summary, console: Console) -> None:
+    """The rows' further figures, which are absolute: a table for each such row."""
+    for row in summary.rows_with_figures():
+        table = _table("allocator", *(metric.key for metric in row.cell.figures), gap=3)
+        for name in summary.present:
+            entry = row.entries[name]
+            if not entry.ok:
+                table.add_row(escape(name), SHORT[entry.status])
+                continue
+            have = dict(figures_of(row, entry))
+            cells = (
+                absolute(metric, have[metric].median) if metric in have else "—"
+                for metric in row.cell.figures
+            )
+            table.add_row(escape(name), *cells)
+        _print(console, f"{row.cell.name}: {row.cell.title}", table)
+        for metric in row.cell.figures:
+            _say(console, f"{metric.key}: {with_goal(metric)}.")
+
+
+def _locks(summary: Summary, console: Console) -> None:
+    """Lock counters of ours; the others have none, which one line says."""
+    ours = {allocator.name for allocator in summary.result.allocators if allocator.ours}
+    counted = [one for one in summary.contention if one.allocator in ours]
+    if not counted:
+        return
+    heads = (
+        "row",
+        "allocator",
+        "contended/M",
+        "busy/M",
+        "acquired/M",
+        "waited",
+        "Mop/s",
+        "by kind",
+    )
+    table = _table(*heads, right=heads[2:-1])
+    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
+    for one in counted:
+        row, name, contended, kinds, *rest = lock_row(one)
+        if not one.missing:
+            table.add_row(*map(escape, (row, name, contended, *rest, kinds)))
+    _print(console, "Locks", table)
+    _say(
+        console,
+        f"{LOCK_HEADS[2]}; {LOCK_HEADS[4]}; {LOCK_HEADS[5]}; {LOCK_HEADS[6]}; {LOCK_HEADS[7]}. An"
+        " operation is a malloc and its free. Counted in runs of their own."
+        f" Everybody else: {NOT_COUNTED}.",
+    )
+    for one in counted:
+        if one.missing:
+            _say(console, f"Not counted: {one.cell}, {one.allocator}: {one.missing}.")
 
 
 def _ours(summary: Summary, console: Console) -> None:

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .contention import NOT_COUNTED
 from .model import MEMORY
 from .summary import word
-from .tables import FIGURE, MAIN, OTHER, Summary, own_key
-from .wording import SHORT, against, interval, judged, ratio_or_value, value
+from .tables import FIGURE, MAIN, OTHER, Summary, figures_of, own_key
+from .wording import (
+    LOCK_HEADS,
+    SHORT,
+    absolute,
+    against,
+    interval,
+    judged,
+    lock_row,
+    ratio_or_value,
+    value,
+    with_goal,
+)
 
 
 def page(summary: Summary) -> str:
     """All of it."""
-    parts = (_head, _league, _ratios, _ours, _losses, _failures, _missing)
+    parts = (_head, _league, _ratios, figures, locks, _ours, _losses, _failures, _missing)
     return "\n".join(line for part in parts for line in part(summary))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     rule = "|---|" + "---:|" * (len(head) - 1)
     lines = (f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
     return [f"| {' | '.join(head)} |", rule, *lines, ""]
@@ -68,7 +80,7 @@ def _league(summary: Summary) -> list[str]:
         " which all succeeded (a sweep counts as one), with 95 % intervals; +/−/≈ count rows that are"
         " better, worse, not shown to differ."
     )
-    return [about, "", *_table(head, rows)]
+    return [about, "", *table(head, rows)]
 
 
 def _ratios(summary: Summary) -> list[str]:
@@ -85,7 +97,40 @@ def _ratios(summary: Summary) -> list[str]:
         " shown to be worse than the best."
     )
     not_times = f" Not times: {', '.join(others)}." if others else ""
-    return [about + not_times, "", *_table(["row", summary.baseline, *names], rows)]
+    return [about + not_times, "", *table(["row", summary.baseline, *names], rows)]
+
+
+def figures(summary: Summary) -> list[str]:
+    """The rows' further figures, which are absolute: a table for each such row."""
+    lines = []
+    for row in summary.rows_with_figures():
+        rows = []
+        for name in summary.present:
+            entry = row.entries[name]
+            have = dict(figures_of(row, entry))
+            cells = (
+                absolute(metric, have[metric].median)
+                if metric in have
+                else SHORT.get(entry.status, "—")
+                for metric in row.cell.figures
+            )
+            rows.append([name, *cells])
+        lines += [f"{row.cell.name}: {row.cell.title}.", ""]
+        lines += table(["allocator", *map(with_goal, row.cell.figures)], rows)
+    return lines
+
+
+def locks(summary: Summary) -> list[str]:
+    """Lock counters of ours; the others have none, which one line says."""
+    ours = {allocator.name for allocator in summary.result.allocators if allocator.ours}
+    rows = [lock_row(one) for one in summary.contention if one.allocator in ours]
+    if not rows:
+        return []
+    about = (
+        "Locks, counted in runs of their own; an operation is a malloc and its free. Everybody else:"
+        f" {NOT_COUNTED}."
+    )
+    return [about, "", *table(LOCK_HEADS, rows)]
 
 
 def _ours(summary: Summary) -> list[str]:
@@ -103,7 +148,7 @@ def _ours(summary: Summary) -> list[str]:
             )
         head = ["row", "time or own figure", "best rival", "peak memory", "best rival"]
         lines += [f"{name} over the best rival of each row (below 1 is better):", ""]
-        lines += _table(head, rows)
+        lines += table(head, rows)
     return lines
 
 
@@ -129,7 +174,7 @@ def _failures(summary: Summary) -> list[str]:
     ]
     if not failed:
         return ["Failed cells: none.", ""]
-    return ["Failed cells:", "", *_table(["row", "allocator", "reason"], sorted(failed))]
+    return ["Failed cells:", "", *table(["row", "allocator", "reason"], sorted(failed))]
 
 
 def _missing(summary: Summary) -> list[str]:

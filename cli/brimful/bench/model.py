@@ -43,7 +43,8 @@ class Metric:
 
     key: str
     title: str
-    unit: str  # "s", "KiB", "count", "ns", "ratio"
+    unit: str  # "s", "KiB", "MiB", "count", "ns", "ratio", "percent"
+    goal: float | None = None  # what it has to stay below, if the project has promised that
 
 
 METRICS = (
@@ -103,6 +104,7 @@ class Cell:
     at: float = 0  # the point on the axis
     figure: str = TIME  # what is compared as its time: "seconds", "wall_s", or one of `extra`
     missing: str = ""  # why it cannot run here, e.g. a program that is not installed
+    figures: tuple[Metric, ...] = ()  # further ones of this row, by their keys in Sample.extra
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,29 @@ class Histogram:
     max_ns: float
 
 
+@dataclass(frozen=True)
+class LockCounts:
+    """What the locks of one kind counted in one run."""
+
+    acquisitions: float = 0
+    contended: float = 0  # acquisitions that found the lock taken and waited
+    sleeps: float = 0  # calls of the kernel to wait
+    wait_ns: float = 0  # in contended acquisitions
+    busy: float = 0  # attempts that found the lock taken and went elsewhere
+
+
+@dataclass(frozen=True)
+class Contention:
+    """The lock counters of one run made for that purpose (its time is not compared)."""
+
+    cell: str
+    allocator: str
+    operations: float = 0  # of the workload: a malloc and its free are one
+    processes: int = 0  # that printed counters; they are summed
+    locks: dict[str, LockCounts] = field(default_factory=dict)  # by kind: "heap", "central", …
+    missing: str = ""  # why there are none
+
+
 @dataclass
 class Result:
     """One run of the bench."""
@@ -165,6 +190,7 @@ class Result:
     samples: list[Sample] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     histograms: list[Histogram] = field(default_factory=list)
+    contention: list[Contention] = field(default_factory=list)
     finished: bool = False  # false: interrupted, or out of budget before every cell had its turn
     schema: str = SCHEMA
 
@@ -216,14 +242,25 @@ def load(path: Path) -> Result:
             environment=data["environment"],
             options=data["options"],
             allocators=[Allocator(**item) for item in data["allocators"]],
-            cells=[Cell(**{**item, "command": tuple(item["command"])}) for item in data["cells"]],
+            cells=[_cell(item) for item in data["cells"]],
             samples=[_sample(item) for item in data["samples"]],
             curves=[_curve(item) for item in data["curves"]],
             histograms=[_histogram(item) for item in data["histograms"]],
+            contention=[_contention(item) for item in data.get("contention", [])],
             finished=data["finished"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultError(f"{path} is damaged: {error!r}") from None
+
+
+def _cell(item: dict[str, Any]) -> Cell:
+    figures = tuple(Metric(**one) for one in item.get("figures", []))
+    return Cell(**{**item, "command": tuple(item["command"]), "figures": figures})
+
+
+def _contention(item: dict[str, Any]) -> Contention:
+    locks = {name: LockCounts(**counts) for name, counts in item["locks"].items()}
+    return Contention(**{**item, "locks": locks})
 
 
 def _sample(item: dict[str, Any]) -> Sample:

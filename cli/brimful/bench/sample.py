@@ -15,13 +15,25 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .. import locate
-from . import launch, proof
+from . import contention, launch, proof
 from .launch import Failure, Run
-from .model import METRIC, TIME, Allocator, Cell, Curve, Histogram, Phase, Sample, Status
+from .model import (
+    METRIC,
+    TIME,
+    Allocator,
+    Cell,
+    Contention,
+    Curve,
+    Histogram,
+    Phase,
+    Sample,
+    Status,
+)
 
 CALLGRIND_TIMEOUT_S = 1800
 IDLE_END = "idle-end"  # the phase that a workload names when it has idled
@@ -205,6 +217,27 @@ def _served_by(done: Run) -> tuple[str, ...]:
     said = [os.path.realpath(done.line["malloc"])] if done.line.get("malloc") else []
     mapped = [path for one in done.measured.get("processes", []) for path in one["allocators"]]
     return tuple(dict.fromkeys([*said, *mapped]))
+
+
+# --- lock counters --------------------------------------------------------------------------------
+
+
+def lock_counters(cell: Cell, allocator: Allocator, *, timeout_s: float) -> Contention:
+    """What the locks of `allocator`, which is ours, counted in one run of one of our workloads.
+
+    Without counters it says why. Raises LauncherError.
+    """
+    settings = contention.asked_for(allocator.settings)
+    try:
+        done = launch.run(cell, replace(allocator, settings=settings), launch.How(timeout_s))
+        _check_allocator(cell, allocator, done)
+        operations = _figure(done.line.get("operations"), "operations")
+        if operations == 0:
+            raise Failure(Status.FAILED, "the row counts no operations")
+        processes, locks = contention.parse(done.errors)
+    except (Failure, contention.UnreadableError) as failure:
+        return Contention(cell.name, allocator.name, missing=str(failure))
+    return Contention(cell.name, allocator.name, operations, processes, locks)
 
 
 # --- instructions by callgrind --------------------------------------------------------------------

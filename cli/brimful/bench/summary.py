@@ -23,8 +23,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from . import statistics
-from .model import MEMORY, METRIC, Allocator, Cell, Result, Status
+from . import contention, statistics
+from .contention import Contended
+from .model import MEMORY, METRIC, TIME, Allocator, Cell, Contention, Result, Status
 from .statistics import Mean, Ratio, Verdict
 from .tables import (
     FIGURE,
@@ -45,6 +46,7 @@ from .tables import (
     Tally,
     own_key,
     title,
+    unit,
 )
 
 __all__ = [
@@ -147,6 +149,7 @@ class _Maker:
             losses=_losses(rows),
             headlines=tuple(self._headlines(league, rows, common)),
             frontier=statistics.frontier(points),
+            contention=tuple(self._contention()),
             intervals=_count_intervals(rows),
         )
 
@@ -205,7 +208,8 @@ class _Maker:
         status, reason = self.samples.status(cell.name, name)
         if status is not Status.OK:
             return Entry(name, status, reason, {}, {})
-        values = {key: list(self.samples.values(cell.name, name, key).values()) for key in KEYS}
+        keys = (*KEYS, *(metric.key for metric in cell.figures))
+        values = {key: list(self.samples.values(cell.name, name, key).values()) for key in keys}
         return Entry(
             allocator=name,
             status=status,
@@ -232,6 +236,44 @@ class _Maker:
     def _is_level(self, cell: str, name: str, best: str, metric: str) -> bool:
         against = self._over(cell, name, {metric: best}).get(metric)
         return against is not None and against.verdict is not Verdict.WORSE
+
+    # --- lock counters ---
+
+    def _contention(self) -> Iterable[Contended]:
+        """Nothing if nobody was run for them; else every cell that was, and everybody in it."""
+        runs: dict[tuple[str, str], list[Contention]] = defaultdict(list)
+        for run in self.result.contention:
+            runs[run.cell, run.allocator].append(run)
+        for cell in self.cells.values():
+            if any((cell.name, allocator.name) in runs for allocator in self.present):
+                for allocator in self.present:
+                    yield self._contended(cell, allocator, runs[cell.name, allocator.name])
+
+    def _contended(self, cell: Cell, allocator: Allocator, runs: Sequence[Contention]) -> Contended:
+        why = next((run.missing for run in runs if run.missing), "")
+        if not runs:
+            why = contention.NOT_RUN if allocator.ours else contention.NOT_COUNTED
+        counted = [] if why else runs
+        return Contended(
+            cell=cell.name,
+            allocator=allocator.name,
+            figures=_medians([contention.per_operation(run) for run in counted]),
+            contended_by_kind=_medians([contention.contended_by_kind(run) for run in counted]),
+            runs=len(counted),
+            throughput=self._throughput(cell, allocator.name),
+            missing=why,
+        )
+
+    def _throughput(self, cell: Cell, name: str) -> float | None:
+        """Operations per second of the measured part, where that is what the row compares."""
+        if cell.figure != TIME:
+            return None
+        times = self.samples.values(cell.name, name, FIGURE)
+        counts = self.samples.values(cell.name, name, "operations") | self.samples.values(
+            cell.name, name, "timed_operations"
+        )
+        rates = [counts[number] / times[number] for number in times.keys() & counts.keys()]
+        return statistics.median(rates) if rates else None
 
     # --- league ---
 
@@ -341,6 +383,12 @@ class _Maker:
                     yield Headline(ours, metric, rival, over, each)
 
 
+def _medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each key over the runs that have it."""
+    keys = dict.fromkeys(key for run in runs for key in run)
+    return {key: statistics.median([run[key] for run in runs if key in run]) for key in keys}
+
+
 def _lowest(entries: Mapping[str, Entry], names: Iterable[str]) -> dict[str, str]:
     """Of each of ROW, who has the lowest median."""
     among = list(names)
@@ -428,7 +476,24 @@ def csv_rows(source: Result | Summary) -> list[dict[str, str | float | int]]:
             for key in entry.estimates:
                 figures = _csv_figures(summary.baseline, row.cell, key, entry)
                 table.append(empty | head | figures)
+            for figures in _csv_contention(summary, row.cell.name, name):
+                table.append(empty | head | figures)
     return table
+
+
+def _csv_contention(
+    summary: Summary, cell: str, name: str
+) -> Iterable[dict[str, str | float | int]]:
+    """The columns of each lock figure; of counters that are missing, one line with the reason."""
+    for one in summary.contention:
+        if (one.cell, one.allocator) != (cell, name):
+            continue
+        if one.missing:
+            yield {"metric": contention.CONTENDED.key, "reason": one.missing}
+        for metric in contention.METRICS:
+            if metric.key in one.figures:
+                median = one.figures[metric.key]
+                yield {"metric": metric.key, "unit": metric.unit, "n": one.runs, "median": median}
 
 
 def _csv_figures(
@@ -438,7 +503,7 @@ def _csv_figures(
     estimate, against = entry.estimates[metric], entry.to_baseline.get(metric)
     columns: dict[str, str | float | int] = {
         "metric": metric,
-        "unit": METRIC[metric].unit if metric in METRIC else cell.figure,
+        "unit": unit(cell, metric),
         "n": estimate.count,
         "median": estimate.median,
     }

@@ -6,7 +6,9 @@ the same figures and none of them computes.
 
 A metric is a key: FIGURE is the cell's own figure (`Cell.figure`) where that is a time, OTHER where
 it is something else, such as memory that did not come back; each cell has one of them, so a mean of
-times never holds megabytes. The other keys are those of model.METRICS. Less is better for all.
+times never holds megabytes. The other keys are those of model.METRICS, and those of the row's own
+further figures (`Cell.figures`), which are absolute: they have estimates and no ratios. Less is
+better for all.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import statistics
-from .model import MEMORY, METRIC, METRICS, TIME, Allocator, Cell, Result, Sample, Status
+from .contention import Contended
+from .model import MEMORY, METRIC, METRICS, TIME, Allocator, Cell, Metric, Result, Sample, Status
 from .statistics import Estimate, Mean, Noise, Ratio, Verdict
 
 FIGURE = "figure"  # the cell's own figure, a time
@@ -37,6 +40,12 @@ def seconds_per_unit(figure: str) -> float | None:
 def own_key(cell: Cell) -> str:
     """Under which key the cell's own figure is: FIGURE or OTHER."""
     return OTHER if seconds_per_unit(cell.figure) is None else FIGURE
+
+
+def unit(cell: Cell, metric: str) -> str:
+    """The unit of a metric in this cell; of the cell's own figure its name, which says the unit."""
+    known = METRIC | {one.key: one for one in cell.figures}
+    return known[metric].unit if metric in known else cell.figure
 
 
 def title(metric: str) -> str:
@@ -61,7 +70,7 @@ class Entry:
     allocator: str
     status: Status
     reason: str  # of every status but OK
-    estimates: Mapping[str, Estimate]  # metric key → median and interval
+    estimates: Mapping[str, Estimate]  # metric key → median and interval; also Cell.figures
     to_baseline: Mapping[str, Against]  # metric key → over the baseline, if that is OK here too
 
     @property
@@ -177,10 +186,29 @@ class Summary:
     losses: tuple[Loss, ...]  # to the best rival of the row, worst first
     headlines: tuple[Headline, ...]
     frontier: tuple[str, ...]  # time against memory, over the common rows
+    contention: tuple[Contended, ...]  # cells × allocators, if there were runs for lock counters
     intervals: int  # how many intervals the rows state in ROW; 5 % of them miss
 
     def row(self, cell: str) -> Row:
         return next(row for row in self.rows if row.cell.name == cell)
+
+    @property
+    def present(self) -> list[str]:
+        """The names of who could run."""
+        return [one.name for one in self.result.allocators if not one.missing]
+
+    def rows_with_figures(self) -> list[Row]:
+        """Rows that have further figures of their own, and anybody with one."""
+        return [row for row in self.rows if any(figures_of(row, e) for e in row.entries.values())]
+
+
+def figures_of(row: Row, entry: Entry) -> list[tuple[Metric, Estimate]]:
+    """The row's own further figures that an allocator has."""
+    return [
+        (metric, entry.estimates[metric.key])
+        for metric in row.cell.figures
+        if metric.key in entry.estimates
+    ]
 
 
 # --- samples by cell and allocator ---------------------------------------------------------------

@@ -8,8 +8,10 @@ see colours.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from .model import Status
+from .contention import METRICS, Contended
+from .model import Metric, Status
 from .statistics import Mean, Ratio, Verdict
 from .tables import Entry, Judged, Row, Standing, Summary, own_key, seconds_per_unit
 
@@ -57,12 +59,81 @@ def value(row: Row, entry: Entry) -> str:
     median = entry.estimates[key].median
     scale = seconds_per_unit(row.cell.figure)
     if scale is None:
-        unit = " MiB" if row.cell.figure.endswith("_mib") else ""
-        return f"{median:.3g}{unit}{mark}"
+        return f"{median:.3g}{other_unit(row)}{mark}"
     for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
         if median * scale >= size:
             return f"{median * scale / size:.3g} {unit}{mark}"
     return f"{median * scale * 1e9:.3g} ns{mark}"
+
+
+UNITS = {"percent": " %", "mib": " MiB", "kib": " KiB", "bytes": " B"}
+
+
+def other_unit(row: Row) -> str:
+    """ " MiB" of "resident_idle_end_mib", " %" of "growth_percent"; "" where the name says none."""
+    declared = {one.key: one.unit.lower() for one in row.cell.figures}
+    figure = row.cell.figure
+    return UNITS.get(declared.get(figure, figure.rpartition("_")[2]), "")
+
+
+def absolute(metric: Metric, value: float) -> str:
+    """A row's further figure, with its unit and, if it has a goal, whether it is met."""
+    figure = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{figure}{UNITS.get(metric.unit.lower(), '')}{goal_mark(metric, value)}"
+
+
+MET, MISSED = "✓", "✗"
+
+
+def goal_mark(metric: Metric, value: float) -> str:
+    if metric.goal is None:
+        return ""
+    return f" {MET}" if value < metric.goal else f" {MISSED}"
+
+
+def with_goal(metric: Metric) -> str:
+    """The head of a column of figures."""
+    unit = UNITS.get(metric.unit.lower(), f" {metric.unit}")
+    return metric.title + (f" (goal: below {metric.goal:g}{unit})" if metric.goal else "")
+
+
+LOCK_HEADS = (
+    "row",
+    "allocator",
+    "contended per million operations",
+    "of that, by kind of lock",
+    "found busy, per million",
+    "acquired, per million",
+    "waited per operation",
+    "million operations per second",
+)
+
+
+def lock_row(one: Contended) -> Sequence[str]:
+    """The fields below LOCK_HEADS. Without counters the first figure says why."""
+    speed = "—" if one.throughput is None else f"{one.throughput / 1e6:.3g}"
+    if one.missing:
+        return (one.cell, one.allocator, one.missing, "", "", "", "", speed)
+    contended, busy, acquired, waited = (one.figures[metric.key] for metric in METRICS)
+    kinds = ", ".join(
+        f"{kind} {rate(value)}" for kind, value in one.contended_by_kind.items() if value > 0
+    )
+    waiting = f"{waited:.3g} ns"
+    return (
+        one.cell,
+        one.allocator,
+        rate(contended),
+        kinds,
+        rate(busy),
+        rate(acquired),
+        waiting,
+        speed,
+    )
+
+
+def rate(value: float) -> str:
+    """Events per million operations."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def number(ratio: float) -> str:

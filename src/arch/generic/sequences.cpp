@@ -112,12 +112,12 @@ void brimful_free(void* pointer) {
   const std::uint64_t scaled =
       (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
   const std::uint64_t index = std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
-  if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_other(header, index);
+  if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_slow(pointer);
   switch (brimful_seq_free(header, index, 0)) {
     case Outcome::kDone:
       return;
     case Outcome::kAlreadySet:
-      return brimful_free_twice(header, index);
+      return brimful_free_twice(pointer);
     case Outcome::kGroupFree:
       // relaxed: lossy by design
       if (at<std::int32_t>(header, BRIMFUL_HEADER_COUNTDOWN).fetch_sub(1, std::memory_order_relaxed) <= 1) {
@@ -125,7 +125,7 @@ void brimful_free(void* pointer) {
       }
       return;
     default:
-      return brimful_free_slow(header, index);
+      return brimful_free_slow(pointer);
   }
 }
 

@@ -233,7 +233,8 @@ ALLOCATE brimful_new, brimful_new_slow
         .hidden brimful_new
 #endif
 
-/* void brimful_free(void* pointer): a hit is 29 instructions. */
+/* void brimful_free(void* pointer): a hit is 30 instructions, one of which keeps the pointer in R10:
+ * the slow paths look everything up again, because a block that is freed twice at the same moment may be another by now. */
 FUNCTION brimful_free
         movq    %rdi, %rax
         shrq    $16, %rax
@@ -241,6 +242,7 @@ FUNCTION brimful_free
         movq    brimful_hot+BRIMFUL_HOT_TABLE(%rip), %rsi
         movq    (%rsi,%rax,8), %rsi
 .Lfree_with_header:
+        movq    %rdi, %r10
         subq    BRIMFUL_HEADER_START(%rsi), %rdi
         imulq   BRIMFUL_HEADER_MULTIPLIER(%rsi), %rdi
         rorq    $BRIMFUL_DIVISION_SHIFT, %rdi
@@ -274,12 +276,13 @@ FUNCTION brimful_free
 .Levent:
         movq    %rsi, %rdi
         jmp     brimful_free_event
-.Lother:
-        xchgq   %rdi, %rsi
-        jmp     brimful_free_other
 .Ltwice:
-        xchgq   %rdi, %rsi
+        movq    %r10, %rdi
         jmp     brimful_free_twice
+.Lother:
+.Lfree_slowly:
+        movq    %r10, %rdi
+        jmp     brimful_free_slow
 
 /*
  * Somebody else's: into the magazine. Whatever is unusual goes the slow way: to the C++ of the same steps (slots/magazine.h).
@@ -299,9 +302,9 @@ FUNCTION brimful_free
         movl    BRIMFUL_HEADER_OWNER(%rsi), %r8d
         cmpl    $BRIMFUL_OWNER_SHARED, %r8d
         jae     .Lfree_slowly
-        movl    %r8d, %r10d
-        andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r10d
-        cmpl    %eax, %r10d
+        movl    %r8d, %r11d
+        andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r11d
+        cmpl    %eax, %r11d
         je      .Lmarked
         testl   %eax, %eax
         js      .Lfree_slowly
@@ -310,20 +313,17 @@ FUNCTION brimful_free
         cmpl    %eax, BRIMFUL_HEADER_LAST_OWNER(%rsi)
         je      .Lfree_slowly
 .Lforeign:
-        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r10d
-        addl    $7, %r10d
-        andl    $-8, %r10d
-        addl    %ecx, %r10d
+        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r9d
+        addl    $7, %r9d
+        andl    $-8, %r9d
+        addl    %ecx, %r9d
         movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
         orq     BRIMFUL_HEADER_OFFERED(%rsi,%rcx,8), %r8
-        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r10,8), %r8
+        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r9,8), %r8
         btq     %rdi, %r8
         jc      .Lfree_slowly
         leaq    brimful_block(%rip), %r8
         movzbl  BRIMFUL_HEADER_CLASS(%rsi), %ecx
-        movq    %rdi, %r10
-        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,8), %r10
-        addq    BRIMFUL_HEADER_START(%rsi), %r10
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %r11
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%r11)
         jne     .Lfree_slowly
@@ -352,9 +352,6 @@ FUNCTION brimful_free
         movl    %r9d, BRIMFUL_CONTEXT_COUNTS(%rdx)
         SECTION_END free_foreign
         ret
-.Lfree_slowly:
-        xchgq   %rdi, %rsi
-        jmp     brimful_free_slow
 
 /* Ours, but others have freed objects of the slab: as the fast path, with a look at their mask. */
 .Lmarked:
@@ -363,12 +360,12 @@ FUNCTION brimful_free
         orl     $BRIMFUL_OWNER_HAS_REMOTE, %eax
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%rsi)
         jne     .Lfree_slowly
-        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r10d
-        addl    $7, %r10d
-        andl    $-8, %r10d
-        addl    %ecx, %r10d
+        movzwl  BRIMFUL_HEADER_GROUPS(%rsi), %r11d
+        addl    $7, %r11d
+        andl    $-8, %r11d
+        addl    %ecx, %r11d
         movq    BRIMFUL_HEADER_OFFERED(%rsi,%rcx,8), %rax
-        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r10,8), %rax
+        orq     BRIMFUL_HEADER_OFFERED(%rsi,%r11,8), %rax
         movq    BRIMFUL_HEADER_WORDS(%rsi,%rcx,8), %r8
         btq     %rdi, %rax
         jc      .Lfree_slowly
@@ -379,14 +376,9 @@ FUNCTION brimful_free
         jbe     .Lunusual
         ret
 FUNCTION_END brimful_free
-        .pushsection .text.brimful_abort, "ax", @progbits
-.Lfree_aborted:
-        xchgq   %rdi, %rsi
-        jmp     brimful_free_slow
-        .popsection
-SECTION_ABORT free, jmp .Lfree_aborted
-SECTION_ABORT free_foreign, jmp .Lfree_aborted
-SECTION_ABORT free_marked, jmp .Lfree_aborted
+SECTION_ABORT free, jmp .Lfree_slowly
+SECTION_ABORT free_foreign, jmp .Lfree_slowly
+SECTION_ABORT free_marked, jmp .Lfree_slowly
 
 /* void brimful_free_sized(void* pointer, size_t bytes): the size must name the object's class, then it is a free. */
 FUNCTION brimful_free_sized

@@ -7,6 +7,7 @@
     overview    the league, all metrics, the noise floor, use of memory
     rows        heat tables, change against the baseline row by row
     sweeps      against threads, against sizes
+    locks       contended locks and throughput, design by design
     timelines   memory over time, samples from round to round
     latency     percentiles of single calls
     render      from a chart to SVG and PNG
@@ -24,7 +25,7 @@ from altair.utils.schemapi import debug_mode
 
 from ..model import Result
 from ..summary import Summary, summarize
-from . import latency, look, overview, render, rows, sweeps, timelines
+from . import latency, locks, look, overview, render, rows, sweeps, timelines
 from .parts import Drawing, Figure
 
 FORMATS = ("svg", "png")
@@ -44,6 +45,7 @@ def _figures(drawing: Drawing) -> list[Figure]:
         *rows.heat(drawing),
         *rows.changes(drawing),
         *sweeps.figures(drawing),
+        *locks.figures(drawing),
         *latency.figures(result, names, styles),
         *timelines.memory(result, names, styles),
         *overview.footprint(drawing),

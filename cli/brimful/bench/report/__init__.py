@@ -33,6 +33,7 @@ __all__ = ["export_charts", "write_report"]
 
 _HERE = Path(__file__).resolve().parent
 OVERALL = overview.SECTION  # stands right below the league, before the rows
+FURTHER, LOCKS = "Figures of single rows", "Locks"
 MANY = 3  # figures of a section; of more than these all but the first are folded
 
 
@@ -103,6 +104,7 @@ def _body(summary: Summary, title: str) -> Markup:
         _chips(summary),
         _figures(OVERALL, overall),
         _rows(summary),
+        *_further(summary),
         _failures(summary),
         *(_figures(name, figures) for name, figures in sections.items()),
         _section("allocators", "Allocators", tables.allocators(result.allocators)),
@@ -127,6 +129,8 @@ def _contents(sections: Iterable[str]) -> Markup:
         ("league-table", "League"),
         (_anchor(OVERALL), OVERALL),
         ("rows", "Rows"),
+        ("figures", FURTHER),
+        ("lock-counters", LOCKS),
         ("failed", "Failed cells"),
     ]
     charted = [(_anchor(name), name) for name in sections]
@@ -161,6 +165,16 @@ def _duels(summary: Summary, ours: str) -> list[Markup]:
     if lost is None:
         lost = paragraph(f"In no row is {ours} shown to be worse than the best rival there.")
     return [lost, tables.rows(summary, ours)]
+
+
+def _further(summary: Summary) -> Iterable[Markup]:
+    """Absolute figures and lock counters, or that there are none."""
+    found = tables.figures(summary)
+    none = paragraph("No row of this run has further figures of its own.", class_="note")
+    yield _section("figures", FURTHER, *(found or [none]))
+    counters = tables.locks(summary)
+    uncounted = paragraph("This run has no runs for lock counters.", class_="note")
+    yield _section("lock-counters", LOCKS, counters or uncounted)
 
 
 def _failures(summary: Summary) -> Markup:

@@ -14,7 +14,8 @@ from ..charts.parts import kib, own, percent
 from ..model import MEMORY, Allocator, Cell, Status
 from ..statistics import Estimate
 from ..summary import MAIN, Against, Entry, Judged, Loss, Row, Summary, Tally
-from ..tables import seconds_per_unit
+from ..tables import figures_of, seconds_per_unit
+from ..wording import LOCK_HEADS, MISSED, absolute, lock_row, other_unit, with_goal
 from .markup import Markup, element, join, table
 from .words import change_class, interval
 
@@ -143,14 +144,42 @@ def _median(row: Row, metric: str, estimate: Estimate) -> Markup:
 def _show(row: Row, metric: str, value: float) -> str:
     if metric == MEMORY:
         return kib(value)
-    unit = "" if seconds_per_unit(row.cell.figure) is not None else _other_unit(row.cell)
-    return own(row.cell.figure, value) + unit
+    if seconds_per_unit(row.cell.figure) is not None:
+        return own(row.cell.figure, value)
+    name = row.cell.figure.replace("_", " ")
+    return own(row.cell.figure, value) + (other_unit(row) or f" {name}")
 
 
-def _other_unit(cell: Cell) -> str:
-    """ " MiB" of "resident_idle_end_mib"; the name itself where it ends in no unit of memory."""
-    units = {"kib": " KiB", "mib": " MiB", "gib": " GiB", "bytes": " B"}
-    return units.get(cell.figure.rpartition("_")[2], f" {cell.figure.replace('_', ' ')}")
+def figures(summary: Summary) -> list[Markup]:
+    """A table for each row that has further figures of its own, which are absolute."""
+    found = []
+    for row in summary.rows_with_figures():
+        lines = []
+        for name in summary.present:
+            entry = row.entries[name]
+            have = dict(figures_of(row, entry))
+            fields: list[object] = [name]
+            for metric in row.cell.figures:
+                text = absolute(metric, have[metric].median) if metric in have else "–"
+                missed = text.endswith(MISSED)
+                fields.append(element("span", text, class_="worse") if missed else text)
+            lines.append((fields, _kind(summary.result.allocator(name).ours)))
+        heads = ("allocator", *map(with_goal, row.cell.figures))
+        caption = f"{row.cell.name}: {row.cell.title}"
+        found.append(table(caption, heads, lines, numbers=range(1, len(heads))))
+    return found
+
+
+def locks(summary: Summary) -> Markup | None:
+    """Lock counters of everybody in each row, or why there are none."""
+    if not summary.contention:
+        return None
+    lines = [
+        (lock_row(one), _kind(summary.result.allocator(one.allocator).ours))
+        for one in summary.contention
+    ]
+    caption = "Locks, counted in runs of their own; an operation is a malloc and its free"
+    return table(caption, LOCK_HEADS, lines, numbers=(4, 5, 6, 7))
 
 
 def losses(summary: Summary, ours: str) -> Markup | None:

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The figures about threads that meet: what `make bench-concurrency` runs.
+
+Two runs of `brimful bench`, one after the other: every row about threads under every allocator and
+each front end of brimful, then brimful beside its two builds for study (one lock for all, a mutex
+per size class) on the rows where locks matter. Raw data goes into bench/results/, from where
+bench/report.py writes docs/evaluation.md; of a short run it stays in build/, because it shows that
+everything works and proves nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import benchlib
+
+DESIGN_ROWS = "thread-sweep*,xmalloc*,larson"
+DESIGNS = "brimful,brimful-class-mutex,brimful-global-lock"
+BENCH = [str(benchlib.ROOT / "brimful"), "bench", "--concurrency"]
+# kind → what is run; each reports into a folder of its own
+RUNS = {
+    "concurrency": [],
+    "designs": ["--workloads", DESIGN_ROWS, "--allocators", DESIGNS, "--baseline", "brimful"],
+}
+BUDGETS = {"concurrency": "38m", "designs": "8m"}
+# Two rounds and the allocators that matter most: some minutes, no claims.
+SHORT = {
+    "concurrency": [
+        *("--budget", "4m", "--rounds", "1:2"),
+        *("--allocators", "glibc,brimful,brimful-percpu,brimful-thread,jemalloc"),
+    ],
+    "designs": ["--budget", "2m", "--rounds", "1:2"],
+}
+
+
+def run(kind: str, folder: Path, more: list[str]) -> int:
+    """One run of the bench; its exit code."""
+    print(f"== {kind}", flush=True)
+    return subprocess.run([*BENCH, *RUNS[kind], *more, "--out", str(folder)]).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--short", action="store_true", help="some minutes; nothing is kept")
+    parser.add_argument("--only", choices=sorted(RUNS), help="one of the two runs")
+    options = parser.parse_args()
+    stamp = benchlib.stamp()
+    worst = 0
+    for kind in [options.only] if options.only else list(RUNS):
+        folder = benchlib.ROOT / "build" / "bench" / "results" / f"{kind}-{stamp}"
+        code = run(kind, folder, SHORT[kind] if options.short else ["--budget", BUDGETS[kind]])
+        if code not in (0, 1):  # 1: some cell failed, which the result says
+            return code
+        worst = max(worst, code)
+        if not options.short:
+            kept = benchlib.RESULTS / f"{kind}-{stamp}.json"
+            shutil.copy(folder / "results.json", kept)
+            print(f"Raw data: {benchlib.path_for_record(kept)}")
+    return worst
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
