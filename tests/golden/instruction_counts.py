@@ -7,7 +7,7 @@ from the symbol, straight on through conditional jumps (they lead to slow paths)
 another entry point (a sized delete whose size is right goes on as a free), along unconditional
 jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 29;
 operator new and delete the same. A free of another context's object, which goes into a magazine:
-77. On the path there may be no call, no lock prefix, and no exchange with memory (which locks
+75. On the path there may be no call, no lock prefix, and no exchange with memory (which locks
 without saying so).
 
 Second, every restartable section that the library registers is checked for the invariant that
@@ -62,7 +62,7 @@ PREPARING = {
     "brimful_seq_magazine_forget",
 }
 # Most instructions of a free of another context's object, by the longest way through its section.
-FOREIGN_BUDGET = 77
+FOREIGN_BUDGET = 75
 RSEQ_SIGNATURE = 0x53053053
 SECTION_LIMIT = 512  # bytes; a longer "section" is no descriptor of ours
 ENTRY_LIMIT = 16  # bytes: what stores the descriptor, in front of a section
