@@ -23,7 +23,7 @@ Task<bool> SlotsWorld::is_foreign(Thread& t, uint64_t slab, uint64_t id) {
     const uint64_t last = co_await t.load(last_owner(slab));
     co_return last != id;
   }
-  co_return owner_id(found) != id && found != kShared && found != kReleased;
+  co_return owner_id(found) != id&& found != kShared&& found != kReleased;
 }
 
 Task<Outcome> SlotsWorld::push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit) {

@@ -120,7 +120,8 @@ const char* read_sections(SectionTable* table) {
     section.start = descriptor->start_ip;
     section.end = descriptor->start_ip + descriptor->post_commit_offset;
     section.abort = descriptor->abort_ip;
-    std::snprintf(section.name, sizeof section.name, "%s", symbols.section_at(reinterpret_cast<uintptr_t>(descriptor) - bias));
+    std::snprintf(section.name, sizeof section.name, "%s",
+                  symbols.section_at(reinterpret_cast<uintptr_t>(descriptor) - bias));
     if (!disassemble(&section, bias)) return "objdump is missing or could not disassemble this program";
   }
   return nullptr;
