@@ -183,6 +183,7 @@ struct Count {
   uint64_t steps = 0;
   uint64_t most_steps = 0;
   uint64_t in_sections = 0;
+  uint64_t by_section[SectionTable::kMaxSections] = {};
   uint64_t commits = 0;
   uintptr_t last_ip = 0;
 };
@@ -195,6 +196,7 @@ void look(pid_t child, const SectionTable& table, Count* count) {
   for (size_t i = 0; i < table.count; ++i) {
     const Section& section = table.sections[i];
     count->in_sections += section.contains(ip);
+    count->by_section[i] += section.contains(ip);
     count->commits += ip == section.end && section.contains(count->last_ip);
   }
   count->last_ip = ip;
@@ -261,6 +263,11 @@ int run_parent(pid_t child, const SectionTable& table, double seconds) {
       static_cast<unsigned long long>(calls), static_cast<unsigned long long>(count.steps),
       static_cast<unsigned long long>(count.most_steps), static_cast<unsigned long long>(count.in_sections),
       static_cast<unsigned long long>(count.commits));
+  for (size_t i = 0; i < table.count; ++i) {
+    if (count.by_section[i] == 0) continue;  // those behind a section that never commits can't be reached
+    say("stress: %-28s stopped %llu times\n", table.sections[i].name,
+        static_cast<unsigned long long>(count.by_section[i]));
+  }
   if (calls == 0 || count.steps < calls) fail(nullptr, 0, "nothing was stepped");
   if (table.count > 0 && count.in_sections == 0) fail(nullptr, 0, "no section was ever stepped");
   return 0;
