@@ -263,17 +263,17 @@ void brimful::arch::brimful_free_slow(void* pointer) {
   // object is nobody's, so its slab stays what it is.
   const bool was_live = config::is_hardened() && meta::live_map.clear(address);
   alloc::Block block = alloc::find_in_windows(address);
-  if (BRIMFUL_LIKELY(block.slab != nullptr && slots::free_lightly(block.slab, block.index))) return;
+  if (BRIMFUL_LIKELY(block.slab != nullptr)) {
+    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
+    if (slots::free_lightly(block.slab, block.index)) return;
+  }
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (!block.exists()) {
     if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
     block = alloc::find_block(address, "free");
   }
-  if (block.slab != nullptr) {
-    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
-    return alloc::free_object(block.slab, block.index, scope);
-  }
+  if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);
   const bool freed = scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(address);
   if (BRIMFUL_UNLIKELY(!freed)) meta::report_bad_pointer("free", address, true, nullptr);
 }

@@ -20,8 +20,8 @@ constexpr int kAttempts = 8;
 // A magazine holds no more than this, but two objects of any size.
 constexpr std::uint32_t kMagazineBytes = 64 << 10;
 constexpr std::uint32_t kLeastObjects = 2;
-// With more contexts than these, each keeps less: together no more than these would.
-constexpr std::uint32_t kContextsAtEase = 64;
+// With more threads' contexts than these, each keeps less: together no more than these would.
+constexpr std::uint32_t kThreadsAtEase = 64;
 
 struct Place {
   unsigned group;
@@ -79,11 +79,11 @@ void tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count) {
 
 }  // namespace
 
-void set_magazine_limits(std::uint32_t contexts) {
+void set_magazine_limits(std::uint32_t threads) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     std::uint32_t objects = kMagazineBytes / kSizeClasses[c].bytes;
     if (objects > kMagazineObjects) objects = kMagazineObjects;
-    if (contexts > kContextsAtEase) objects = objects * kContextsAtEase / contexts;
+    if (threads > kThreadsAtEase) objects = objects * kThreadsAtEase / threads;
     // relaxed: any value that it ever had will do
     std::atomic_ref(arch::brimful_block.limits[c])
         .store(static_cast<std::uint8_t>(objects > kLeastObjects ? objects : kLeastObjects), std::memory_order_relaxed);

@@ -21,8 +21,10 @@
 
 namespace brimful::slots {
 
-// How many objects a magazine may hold when there are so many contexts. Caller holds the heap lock.
-void set_magazine_limits(std::uint32_t contexts);
+// How many objects a magazine may hold while so many threads have contexts of their own. CPUs' contexts don't count: there
+// are no more of them than CPUs, and telling fewer objects at a time would cost most where CPUs are many. Caller holds
+// the heap lock.
+void set_magazine_limits(std::uint32_t threads);
 
 // Frees object `index` of a slab that is somebody else's into the magazine of `context`, the running one. Reports a
 // double free. false: nothing was done; the slab is not somebody else's, there is no room, or the tier keeps nothing.

@@ -33,7 +33,6 @@ constinit std::uint32_t covered_contexts = 0;  // ids that lead somewhere
 constinit std::uint32_t next_thread_id = 0;
 constinit Context* free_thread_contexts = nullptr;
 constinit std::atomic<Context*> every_context{nullptr};
-constinit std::uint32_t made_contexts = 0;
 
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
@@ -84,7 +83,6 @@ Context* make_context(std::uint32_t id) {
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   context->id = context->active_id = id;
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
-  set_magazine_limits(++made_contexts);
   every_context.store(context, std::memory_order_release);      // pairs with: all_contexts() (the context filled above)
   context_entry(id).store(context, std::memory_order_release);  // pairs with: context_of() (as above)
   return context;
@@ -99,6 +97,7 @@ Context* take_thread_context() {
     context = make_context(next_thread_id);
     if (context == nullptr) return nullptr;
     ++next_thread_id;
+    set_magazine_limits(next_thread_id - mode.cpu_contexts);
   }
   context->taken = true;
   return context;
@@ -136,6 +135,7 @@ void choose_mode(Line& description) {
     description << "thread (" << reason << ")";
   }
   next_thread_id = mode.cpu_contexts;
+  set_magazine_limits(0);
   has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
 }
 

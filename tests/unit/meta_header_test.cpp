@@ -28,7 +28,9 @@ TEST(IndexOf, IsBelowTheCountForStartsOfObjectsOnly) {
       const bool starts = offset >= 0 && offset % size == 0 && offset / size < static_cast<std::int64_t>(slab.count);
       const std::uint64_t index = slab.index_of(slab.start + static_cast<std::uint64_t>(offset));
       ASSERT_EQ(index < slab.count, starts) << size << " " << offset;
-      if (starts) ASSERT_EQ(index, static_cast<std::uint64_t>(offset / size));
+      if (starts) {
+        ASSERT_EQ(index, static_cast<std::uint64_t>(offset / size));
+      }
     }
   }
 }
