@@ -63,8 +63,8 @@ struct Header {
   std::uint64_t count;       // slabs: objects; else 0
   // A context's id or kOwner…; changed by its owner, by a CAS from an ownerless state, or under the list's lock.
   std::atomic<std::uint32_t> owner;
-  std::uint32_t last_owner;             // who detached it; written before owner becomes kOwnerDetached
-  std::atomic<std::int32_t> countdown;  // groups still to become all free before somebody looks; lossy by design
+  std::atomic<std::uint32_t> last_owner;  // who detached it; written before owner becomes kOwnerDetached
+  std::atomic<std::int32_t> countdown;    // groups still to become all free before somebody looks; lossy by design
   Kind kind;
   ClassId size_class;
   std::uint16_t groups;

@@ -104,7 +104,7 @@ void* Central::allocate_shared(ClassId size_class) {
         count(Event::kSharedObject);
         return reinterpret_cast<void*>(object);
       }
-      shared_->last_owner = kOwnerShared;
+      shared_->last_owner.store(kOwnerShared, std::memory_order_relaxed);  // relaxed: the store below publishes it
       // pairs with: publish() (our words); a remote free that misses this state is caught by the check below
       shared_->owner.store(kOwnerDetached, std::memory_order_seq_cst);
       if (has_free(shared_)) {

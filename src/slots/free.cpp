@@ -190,7 +190,8 @@ void free(Slab* slab, std::uint64_t index) {
       if (outcome == arch::Outcome::kDone || outcome == arch::Outcome::kGroupFree) return;
       continue;
     }
-    if (owner != kOwnerDetached || slab->last_owner != id) break;
+    // relaxed: ordered by the owner; adopt() finds out whether the slab is still detached
+    if (owner != kOwnerDetached || slab->last_owner.load(std::memory_order_relaxed) != id) break;
     Context* context = current_context();
     if (context != nullptr && context->id == id) adopt(slab, context);
   }

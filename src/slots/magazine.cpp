@@ -35,7 +35,8 @@ Place place_of(std::uint64_t index) {
 // Its owner frees with two stores, adopting it makes everybody faster, and what signal handlers get must stay there.
 bool is_foreign(const Slab* slab, std::uint32_t id) {
   const std::uint32_t owner = slab->owner.load(std::memory_order_acquire);  // pairs with: detach_full() (last_owner)
-  if (owner == kOwnerDetached) return slab->last_owner != id;
+  // relaxed: ordered by the owner; the slab may have been let go again since, then either answer will do
+  if (owner == kOwnerDetached) return slab->last_owner.load(std::memory_order_relaxed) != id;
   return owner_id(owner) != id && owner != kOwnerShared && owner != kOwnerReleased;
 }
 

@@ -44,7 +44,8 @@ void rehome(Slab* slab) {
   } else if (has_free(slab)) {
     central[slab->size_class].add(slab);
   } else {
-    slab->last_owner = kOwnerMoving;  // nobody's: its next frees are remote ones
+    // Nobody's: its next frees are remote ones.
+    slab->last_owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the store below publishes it
     // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
     slab->owner.store(kOwnerDetached, std::memory_order_seq_cst);
     if (has_free(slab)) publish(slab);

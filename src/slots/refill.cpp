@@ -73,7 +73,7 @@ Refill detach_full(Context* context, ClassId size_class) {
   Slab* slab = queue.current;
   // No malloc of this context may still take from the slab when it has lost its owner.
   if (!empty_slot(context, size_class)) return Refill::kMoved;
-  slab->last_owner = context->id;
+  slab->last_owner.store(context->id, std::memory_order_relaxed);  // relaxed: the store of the owner publishes it
   set_listed(slab, Listed::kNowhere);
   if (arch::brimful_seq_store32(context, reinterpret_cast<std::uint32_t*>(&slab->owner), kOwnerDetached) !=
       arch::Outcome::kDone) {

@@ -35,8 +35,8 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   slab->start = start;
   slab->multiplier = shape.multiplier;
   slab->count = std::uint64_t{shape.groups} * kGroupObjects;
-  slab->owner.store(owner, std::memory_order_relaxed);  // relaxed: no other thread has seen the slab
-  slab->last_owner = owner;
+  slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
+  slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
   slab->countdown.store(shape.groups, std::memory_order_relaxed);  // relaxed: as above
   slab->kind = Kind::kSlab;
   slab->size_class = size_class;
