@@ -100,7 +100,7 @@ bool keep_with_room(Slab* slab, std::uint64_t index) {
   if (config::is_hardened()) return false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
-    if (context == nullptr) return false;
+    if (context == nullptr || !is_foreign(slab, context->id)) return false;
     const arch::Outcome pushed = push(context, slab, index);
     if (pushed == arch::Outcome::kDone) {
       context->events.count(Event::kKeep);

@@ -31,7 +31,7 @@ void set_magazine_limits(std::uint32_t threads);
 // Takes no lock, so it is for anybody, a signal handler that interrupted a slow path too.
 bool keep(Context* context, Slab* slab, std::uint64_t index);
 
-// As keep(), but makes room. Called in a slow path. false: this thread has no context, or the tier keeps nothing.
+// As keep(), but makes room. Called in a slow path.
 bool keep_with_room(Slab* slab, std::uint64_t index);
 
 // Tells the owners of all objects in the magazine. `context` is the running one.
