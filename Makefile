@@ -75,7 +75,7 @@ bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", 
 	@./brimful bench $(BENCH)
 
 .PHONY: bench-concurrency
-bench-concurrency: lib study ## threads that meet: all rivals, each front end, three designs (45 minutes; CONCURRENCY=--short: 6)
+bench-concurrency: lib study ## threads that meet: all rivals, each front end, three designs (about an hour; CONCURRENCY=--short: 11 minutes)
 	@tools/install-deps.sh bench
 	@/usr/bin/python3 bench/run_concurrency.py $(CONCURRENCY)
 

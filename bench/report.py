@@ -5,7 +5,7 @@
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
-scripts beside this one. concurrency and designs are made by `make bench-concurrency`. `--check` only
+scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`. `--check` only
 says whether the page is up to date.
 """
 
@@ -34,10 +34,12 @@ BENCH = {
     "memory": "Memory over time: what stays when work ends",
     "real": "The league: real programs under every allocator",
     "concurrency": "Concurrency: threads that meet",
+    "sweeps": "Concurrency: from 1 thread to 2,048",
+    "storms": "Concurrency: idle threads and storms of them",
     "designs": "Concurrency: three designs side by side",
 }
 # Of these only the figures about threads are shown: `brimful bench report --concurrency`.
-ABOUT_THREADS = ("concurrency", "designs")
+ABOUT_THREADS = ("concurrency", "sweeps", "storms", "designs")
 CHARTS = {
     "league": "Geometric means of time and of peak memory with intervals",
     "frontier": "Time against memory of all allocators",

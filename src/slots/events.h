@@ -25,7 +25,7 @@ enum class Event : std::uint8_t {
   kRefillNew,      // a new slab became current
   kDetach,         // a full slab was let go
   kSharedObject,   // an object served from a shared slab, under the class's lock
-  kSlowFree,       // frees that left the fast path
+  kSlowFree,       // frees that took the slow path
   kKeep,           // of those: kept in a magazine when that had been emptied for it, or time had been looked at
   kFlush,          // a magazine emptied
   kTell,           // an atomic OR on a remote mask

@@ -177,6 +177,7 @@ bool free_lightly(Slab* slab, std::uint64_t index) {
 }
 
 void free(Slab* slab, std::uint64_t index) {
+  count(Event::kSlowFree);
   if (Context* context = current_context()) context->until_look = kObjectsPerLook;
   tick();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
