@@ -5,8 +5,8 @@
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
-scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`. `--check` only
-says whether the page is up to date.
+scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`.
+`--check` only says whether the page is up to date.
 """
 
 from __future__ import annotations
