@@ -24,10 +24,12 @@ std::uint32_t context_id() {
   return std::atomic_ref(*id).load(std::memory_order_relaxed);  // relaxed: as above
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): atomic_ref takes no const
 std::uint64_t load(std::uint64_t* word) {
   return std::atomic_ref(*word).load(std::memory_order_relaxed);  // relaxed: one context writes the word
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): atomic_ref takes no const
 void store(std::uint64_t* word, std::uint64_t value) {
   // pairs with: owner_bits() (the last use of an object whose bit is set)
   std::atomic_ref(*word).store(value, std::memory_order_release);
@@ -155,6 +157,7 @@ Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark) 
   return (before | bit) == ~std::uint64_t{0} ? Outcome::kGroupFree : Outcome::kDone;
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): atomic_ref takes no const
 Outcome brimful_seq_store32(Context* context, std::uint32_t* address, std::uint32_t value) {
   if (!runs_in(context)) return Outcome::kOtherContext;
   // pairs with: acquire of the owner in free (the words as we leave them)
