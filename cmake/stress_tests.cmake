@@ -24,7 +24,10 @@ foreach(source IN LISTS stress_sources)
     target_link_libraries(${name} PRIVATE test_flags stress_support $<TARGET_FILE:brimful_static> Threads::Threads)
     add_dependencies(${name} brimful_static)
   else()
-    target_link_libraries(${name} PRIVATE test_flags stress_support $<TARGET_FILE:brimful-test> Threads::Threads)
+    # The whole of it: nothing calls what a constructor registers (the handlers of fork, statistics at exit), so from an
+    # archive of many members it would be missing, and a child of fork() would wait for locks of threads it has not.
+    target_link_libraries(${name} PRIVATE test_flags stress_support
+      "-Wl,--whole-archive,$<TARGET_FILE:brimful-test>,--no-whole-archive" Threads::Threads)
     add_dependencies(${name} brimful-test)
   endif()
 
