@@ -44,13 +44,21 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
   return places;
 }
 
-// Puts the next group of the current slab that has `least` free objects into the slot. kNoMemory: there is no such group.
+// Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
+bool open_more(Slab* slab) {
+  if (slab->opened >= slab->groups) return false;
+  const unsigned more = slab->opened + groups_of_a_page(slab->shape().bytes);
+  slab->opened = static_cast<std::uint8_t>(more < slab->groups ? more : slab->groups);
+  return true;
+}
+
+// Puts the next opened group of the current slab that has `least` free objects into the slot. kNoMemory: there is none.
 Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
   if (!collect_all(slab, context)) return Refill::kMoved;
-  for (unsigned i = 0; i < slab->groups; ++i) {
-    const unsigned group = (queue.scan + i) % slab->groups;
+  for (unsigned i = 0; i < slab->opened; ++i) {
+    const unsigned group = (queue.scan + i) % slab->opened;
     // A bit freed meanwhile is found next time.
     const std::uint64_t free = owner_bits(slab, group);
     if (static_cast<int>(count_ones(free)) < least) continue;
@@ -100,7 +108,7 @@ bool is_worth_using(Slab* slab) { return std::uint64_t{free_objects(slab)} * 8 >
 // From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
 // is always such a group, and it never takes the crumbs.
 void set_least(Slab* slab) {
-  const unsigned average = free_objects(slab) / slab->groups;
+  const unsigned average = (free_objects(slab) - (slab->groups - slab->opened) * kGroupObjects) / slab->opened;
   const unsigned wanted = average * 3 / 4;
   const unsigned most = slab->shape().least;
   slab->least = static_cast<std::uint8_t>(wanted < 1 ? 1 : wanted < most ? wanted : most);
@@ -110,7 +118,8 @@ void set_least(Slab* slab) {
 Refill use_current(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
-  const Refill good = install_next_group(context, size_class, slab->least);
+  Refill good = install_next_group(context, size_class, slab->least);
+  while (good == Refill::kNoMemory && open_more(slab)) good = install_next_group(context, size_class, slab->least);
   if (good != Refill::kNoMemory) return good;
   if (!has_free(slab)) return detach_full(context, size_class);
   if (is_worth_using(slab)) {
@@ -165,7 +174,7 @@ Refill refill(Context* context, ClassId size_class) {
     set_least(slab);
     slab->countdown.store(kHeartbeat, std::memory_order_relaxed);  // relaxed: times a later look, no more
     queue.current = slab;
-    queue.scan = slab->groups;  // as if its last group had just been used up: malloc looks at the group before `scan`
+    queue.scan = slab->opened;  // as if its last group had just been used up: malloc looks at the group before `scan`
   }
 }
 

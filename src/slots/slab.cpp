@@ -43,6 +43,9 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   slab->groups = shape.groups;
   slab->batch = shape.batch;
   slab->least = shape.least;
+  // Where memory was used before it is resident already: malloc may go everywhere at once.
+  const bool is_resident = (heap.table.flags(heap.table.id_of(start)) & meta::GranuleTable::kDirty) != 0;
+  slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);

@@ -20,6 +20,13 @@ inline void set_listed(Slab* slab, Listed where) {
 
 inline constexpr std::uint64_t kAllFree = ~std::uint64_t{0};
 
+// How many groups of objects of so many bytes lie in a page, at least 1: the step in which a fresh slab is opened.
+constexpr unsigned groups_of_a_page(std::uint32_t bytes) {
+  constexpr std::uint32_t kStepBytes = 4096;
+  const std::uint32_t groups = kStepBytes / (bytes * kGroupObjects);
+  return groups > 0 ? groups : 1;
+}
+
 // A new slab of the class, every object free, owned by `owner`, listed nowhere; nullptr when there is no memory. Takes
 // the heap lock.
 Slab* make_slab(ClassId size_class, std::uint32_t owner);
