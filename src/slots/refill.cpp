@@ -103,7 +103,12 @@ Refill detach_full(Context* context, ClassId size_class) {
   return Refill::kNoMemory;
 }
 
-bool is_worth_using(Slab* slab) { return std::uint64_t{free_objects(slab)} * 8 >= slab->count; }
+unsigned least_to_use(const Slab* slab) {
+  const auto share = static_cast<unsigned>(slab->count / 8);
+  const unsigned offered = kOfferedBytes / slab->shape().bytes;
+  return offered < 1 ? 1 : offered < share ? offered : share;
+}
+bool is_worth_using(Slab* slab) { return free_objects(slab) >= least_to_use(slab); }
 
 // From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
 // is always such a group, and it never takes the crumbs.
@@ -133,13 +138,23 @@ Refill use_current(Context* context, ClassId size_class) {
 }
 
 Slab* next_partial(ClassQueue& queue) {
-  for (int i = 0; i < kSlabsToTry; ++i) {
-    Slab* slab = queue.partial.pop_front();
-    if (slab == nullptr) return nullptr;
-    if (is_worth_using(slab)) return slab;
-    queue.partial.push_back(slab);
+  Slab* best = nullptr;
+  unsigned best_free = 0;
+  Slab* slab = queue.partial.front();
+  for (int i = 0; i < kSlabsToTry && slab != nullptr; ++i) {
+    Slab* next = slab->next;
+    const unsigned free = free_objects(slab);
+    if (free < least_to_use(slab)) {
+      queue.partial.remove(slab);
+      queue.partial.push_back(slab);
+    } else if (best == nullptr || free < best_free) {
+      best = slab;
+      best_free = free;
+    }
+    slab = next;
   }
-  return nullptr;
+  if (best != nullptr) queue.partial.remove(best);
+  return best;
 }
 
 // From now on this context's frees go to the slab's own words, which don't know what lies in the magazine.
