@@ -78,7 +78,7 @@ struct Slab : Header {
   Slab* prev;
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks since it was queued, or that found it current and all free; its context's lock
-  std::uint8_t batch;       // of the class; constant
+  std::uint8_t batch;       // 64 less the objects of a group that are offered at a time; its context's lock guards it
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t opened;      // groups, from the first, that malloc goes to: 1 … groups; its context's lock guards it
   std::uint8_t unused[3];

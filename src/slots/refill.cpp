@@ -118,7 +118,7 @@ bool is_worth_using(Slab* slab) { return free_objects(slab) >= least_to_use(slab
 void set_least(Slab* slab) {
   const unsigned average = (free_objects(slab) - (slab->groups - slab->opened) * kGroupObjects) / slab->opened;
   const unsigned wanted = average * 3 / 4;
-  const unsigned most = slab->shape().least;
+  const unsigned most = most_wanted(slab);
   slab->least = static_cast<std::uint8_t>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
@@ -173,7 +173,8 @@ Refill refill(Context* context, ClassId size_class) {
     }
     if (slab == nullptr) {
       source = Event::kRefillNew;
-      slab = make_slab(size_class, context->id);
+      slab = make_slab(size_class, context->id, queue.needs_many ? Expected::kMany : Expected::kFew);
+      queue.needs_many = true;
     }
     if (slab == nullptr) return Refill::kNoMemory;
     context->events.count(source);
@@ -205,6 +206,19 @@ bool collect_masks(Slab* slab, Context* context, bool& found) {
   return true;
 }
 
+// A slow path by the heartbeat: most likely of the class that malloc is asked for most. If that was so several times in a
+// row, saving pages on this class costs more time than they are worth.
+void note_heat(Context* context, ClassId size_class) {
+  constexpr std::uint8_t kVisits = 4;
+  if (context->hot_class != size_class) context->hot_visits = 0;
+  context->hot_class = size_class;
+  if (++context->hot_visits < kVisits) return;
+  context->hot_visits = 0;
+  ClassQueue& queue = context->queues[size_class];
+  queue.needs_many = true;
+  if (queue.current != nullptr) queue.current->batch = queue.current->shape().batch;
+}
+
 }  // namespace
 
 void* take(ClassId size_class) {
@@ -217,8 +231,10 @@ void* allocate(ClassId size_class) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
-    if (context->heartbeat <= 0) tick();
+    const bool is_heartbeat = context->heartbeat <= 0;
+    if (is_heartbeat) tick();
     if (!context->lock.try_lock()) break;
+    if (is_heartbeat) note_heat(context, size_class);
     const Refill result = refill(context, size_class);
     --context->heartbeat;
     context->lock.unlock();

@@ -5,7 +5,7 @@
 // so what becomes resident stays near what is live: at most a few pages for each size.
 #include "check.h"
 
-enum { kLive = 4, kSizes = 40, kRounds = 2000, kMostKibPerSize = 24 };
+enum { kLive = 4, kSizes = 40, kRounds = 2000, kMostKibPerSize = 14 };
 static void* object[kSizes][kLive];
 
 static size_t bytes_of(size_t i) { return 24 * (i + 1); }
