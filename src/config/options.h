@@ -23,7 +23,12 @@ struct Options {
   std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
   std::int64_t on_exhaustion;   // Exhaustion
   std::int64_t print_stats;     // PrintStats
+  std::int64_t limit;           // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
+  std::int64_t soft_limit;      // as limit: above it, free memory goes back at once
 };
+
+// The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
+inline constexpr std::int64_t kAutoBytes = -1;
 
 struct OptionInfo {
   const char* name;
@@ -50,6 +55,10 @@ inline constexpr OptionInfo kOptions[] = {
      "when the reserve is used up: take more, return NULL, call the hook, or abort"},
     {"print_stats", &Options::print_stats, "off|exit|json", false, 0, 2, 0,
      "exit: statistics as tables on stderr when the program exits; json: as one line"},
+    {"limit", &Options::limit, nullptr, true, kAutoBytes, std::int64_t{1} << 50, 0,
+     "bytes the heap may hold, above which requests fail; 0: no limit, auto: from the control group"},
+    {"soft_limit", &Options::soft_limit, nullptr, true, kAutoBytes, std::int64_t{1} << 50, 0,
+     "bytes above which free memory goes back at once; 0: none, auto: from the control group"},
 };
 
 // The values in force. Written by load() only.
@@ -63,7 +72,11 @@ void load();
 void apply(const char* text, Options& into, void (*warn)(const char* line));
 
 // Every option at its initial value.
-Options initial_options();
+constexpr Options initial_options() {
+  Options result = {};
+  for (const OptionInfo& option : kOptions) result.*option.field = option.initial;
+  return result;
+}
 
 inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
 inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }

@@ -11,6 +11,7 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
 #include "slots/events.h"
 
 namespace brimful::slots {
@@ -20,6 +21,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
+  if (!pages::may_grow(granules.bytes())) return nullptr;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
   const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
