@@ -31,6 +31,7 @@ std::uint32_t cpu_ids(std::uint32_t possible, std::uint32_t mask_bits, std::uint
 struct RseqArea {
   std::uint32_t* cpu_id = nullptr;  // negative as signed: this thread is not registered
   std::uint32_t* mm_cid = nullptr;  // nullptr before Linux 6.3
+  std::uint32_t* node_id = nullptr;  // as mm_cid
   std::uint64_t* rseq_cs = nullptr;
 };
 

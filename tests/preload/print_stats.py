@@ -164,6 +164,8 @@ class PrintStats(unittest.TestCase):
             self.assertEqual(total, central[counter])
         names = {"live", "slab_free", "dirty", "metadata", "committed", "reserved"}
         self.assertEqual(set(found["bytes"]), names)
+        limits = {"hard": 0, "soft": 0, "refusals": 0, "memory_is_short": 0}
+        self.assertEqual(found["limits"] | {"memory_is_short": 0}, limits)
         for size, use in found["classes"].items():
             self.assertEqual(int(size) % 16, 0)
             self.assertGreater(use["slabs"], 0)
