@@ -1,47 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A control group with 96 MiB of memory: with limit:auto the program gets NULL and ENOMEM before the kernel kills it, frees,
+# 96 MiB, and not more: of address space (ulimit -v), of private writable memory (ulimit -d), and of memory in a control
+# group. There, with limit:auto the program gets NULL and ENOMEM before the kernel kills it, frees,
 # and goes on. Without the option it is killed there, which shows that the group is real. A group above the program's own
 # counts as well; and where there is no group with a limit, `auto` means none.
 source "$(dirname "${BASH_SOURCE[0]}")/_common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/_fill.sh"
 
-need gcc
-cat > "$work/fill.c" << 'PROGRAM'
-/* Takes all there is, three times, in blocks of several sizes; every byte is written. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-int main(void) {
-  static const size_t kSizes[] = {65536, 100, 3000, 1000000};
-  long least = 1L << 40;
-  for (int round = 0; round < 3; ++round) {
-    for (unsigned i = 0; i < sizeof kSizes / sizeof kSizes[0]; ++i) {
-      void* list = NULL;
-      long filled = 0;
-      while (filled < 200L << 20) {
-        errno = 0;
-        void** block = malloc(kSizes[i]);
-        if (block == NULL) break;
-        memset(block, 1, kSizes[i]);
-        *block = list;
-        list = block;
-        filled += (long)kSizes[i];
-      }
-      if (filled < 200L << 20 && errno != ENOMEM) return 4;
-      if (filled < least) least = filled;
-      while (list != NULL) {
-        void* next = *(void**)list;
-        free(list);
-        list = next;
-      }
-    }
-  }
-  printf("%ld\n", least >> 20);
-}
-PROGRAM
-gcc -O1 -fno-builtin -o "$work/fill" "$work/fill.c"
+build_fill
 
 # make_group: two groups, one in the other, the outer with the limit. Sets $outer and $inner; fails where that is not allowed.
 make_group() {
@@ -68,6 +35,19 @@ in_group() {
   timeout -k 5 "$time_limit" bash -c 'echo $$ > "$1/cgroup.procs" && LD_PRELOAD=$2 BRIMFUL_CONF=$3 exec "$4"' - \
     "$inner" "$library" "$1" "$work/fill"
 }
+
+# under_ulimit OPTION: the program under 96 MiB of what the shell's ulimit means by the option.
+under_ulimit() {
+  local answer front_end
+  for front_end in percpu thread; do
+    answer=$(ulimit "$1" $((96 << 10)) && conf=front_end:$front_end && with_library "$work/fill") \
+      || fail "under ulimit $1 it ends with $? ($front_end)"
+    [ "$answer" -ge "$2" ] || fail "only $answer of 96 MiB could be used under ulimit $1 ($front_end)"
+    echo "ok   $answer MiB under ulimit $1, then NULL, and the same after freeing ($front_end)"
+  done
+}
+under_ulimit -v 24
+under_ulimit -d 48
 
 make_group || skip "no control group with a memory limit can be made here"
 trap 'remove_group; clean_up' EXIT
