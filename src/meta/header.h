@@ -80,7 +80,7 @@ struct Slab : Header {
   std::uint8_t idle_ticks;  // looks since it was queued, or that found it current and all free; its context's lock
   std::uint8_t batch;       // of the class; constant
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
-  std::uint8_t node;        // the NUMA node its memory was taken for; the central lock guards it while it is listed there
+  std::uint8_t node;  // the NUMA node its memory was taken for; the central lock guards it while it is listed there
   std::uint8_t unused[3];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }

@@ -72,7 +72,8 @@ std::size_t counted_bytes() {
 }
 
 BRIMFUL_COLD bool may_grow_within_limits(std::size_t bytes) {
-  const std::size_t least = limits.soft != 0 && (limits.hard == 0 || limits.soft < limits.hard) ? limits.soft : limits.hard;
+  const std::size_t least =
+      limits.soft != 0 && (limits.hard == 0 || limits.soft < limits.hard) ? limits.soft : limits.hard;
   std::size_t counted = counted_bytes();
   if (limits.hard != 0 && bytes > limits.hard) return refuse();  // hopeless: nothing needs to go back for it
   if (counted + bytes <= least) return true;

@@ -154,15 +154,11 @@ static int run_with(const char* conf, const char* name) {
 }
 
 static void a_hard_limit_holds(void) { CHECK_EQ(run_with("limit:64M", "hard"), 0); }
-static void a_hard_limit_holds_without_purging(void) {
-  CHECK_EQ(run_with("limit:64M,purge_delay_ms:-1", "hard"), 0);
-}
+static void a_hard_limit_holds_without_purging(void) { CHECK_EQ(run_with("limit:64M,purge_delay_ms:-1", "hard"), 0); }
 static void a_soft_limit_below_a_hard_one_changes_nothing(void) {
   CHECK_EQ(run_with("limit:64M,soft_limit:20M", "hard"), 0);
 }
-static void a_soft_limit_gives_back(void) {
-  CHECK_EQ(run_with("soft_limit:64M,purge_delay_ms:3600000", "soft"), 0);
-}
+static void a_soft_limit_gives_back(void) { CHECK_EQ(run_with("soft_limit:64M,purge_delay_ms:3600000", "soft"), 0); }
 
 int main(int argc, char** argv) {
   begin(60);

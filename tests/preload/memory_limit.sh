@@ -32,6 +32,7 @@ remove_group() {
 
 # in_group CONF: the program's answer from inside the group, and its exit code.
 in_group() {
+  # shellcheck disable=SC2016  # the inner shell expands them
   timeout -k 5 "$time_limit" bash -c 'echo $$ > "$1/cgroup.procs" && LD_PRELOAD=$2 BRIMFUL_CONF=$3 exec "$4"' - \
     "$inner" "$library" "$1" "$work/fill"
 }
