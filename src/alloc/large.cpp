@@ -50,7 +50,7 @@ Run* allocate_run(std::size_t usable, std::size_t alignment) {
   auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
   if (run == nullptr) return nullptr;
   const GranuleCount granules = GranuleCount::covering(usable);
-  run->start = heap.pages.allocate(granules, alignment);
+  run->start = heap.pages.allocate(granules, alignment, os::calls.node());
   if (run->start == 0) {
     heap.arena.free(run, sizeof(Run));
     return nullptr;

@@ -20,12 +20,11 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   const SizeClass& shape = kSizeClasses[size_class];
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
-  const std::uint32_t node = os::calls.node();
   const sync::MutexLock guard(heap.lock);
   if (!pages::may_grow(granules.bytes())) return nullptr;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
-  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
+  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node());
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
@@ -46,7 +45,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   slab->groups = shape.groups;
   slab->batch = shape.batch;
   slab->least = shape.least;
-  slab->node = static_cast<std::uint8_t>(node);
+  slab->node = static_cast<std::uint8_t>(heap.pages.node_of(start));
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);
