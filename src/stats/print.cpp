@@ -60,6 +60,7 @@ void bytes_text(Output& out, const Report& report) {
   line("  free, not given back", report.heap.dirty_bytes);
   line("  metadata", report.heap.metadata_bytes);
   line("  committed", committed_bytes(report.heap));
+  if (report.heap.hugetlb_bytes != 0) line("  of the HugeTLB pool", report.heap.hugetlb_bytes);
   line("  address space", reserved_bytes(report.heap));
 }
 
@@ -70,6 +71,7 @@ void bytes_json(Json& json, const Report& report) {
   json.number("dirty", report.heap.dirty_bytes);
   json.number("metadata", report.heap.metadata_bytes);
   json.number("committed", committed_bytes(report.heap));
+  json.number("hugetlb", report.heap.hugetlb_bytes);
   json.number("reserved", reserved_bytes(report.heap));
   json.end();
 }
