@@ -188,7 +188,7 @@ TEST_F(CentralTest, LetsAContextGoOnWithWhatAnotherFreed) {
 }
 
 TEST_F(CentralTest, HandsOutSlabsOfTheOwnNodeFirst) {
-  constexpr ClassId kId = class_of(160);
+  constexpr ClassId kId = class_of(5120);
   testing::FakeOs os;
   Slab* slabs_of[3] = {};
   for (std::uint32_t node = 0; node < 3; ++node) {
@@ -207,7 +207,7 @@ TEST_F(CentralTest, HandsOutSlabsOfTheOwnNodeFirst) {
 }
 
 TEST_F(CentralTest, ReleasesEmptySlabsOfEveryNode) {
-  constexpr ClassId kId = class_of(176);
+  constexpr ClassId kId = class_of(6144);
   testing::FakeOs os;
   for (std::uint32_t node = 0; node < os::kMaxNodes; ++node) {
     os.node = node;
