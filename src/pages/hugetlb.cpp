@@ -16,8 +16,6 @@
 namespace brimful::pages {
 namespace {
 
-using meta::Hugepage;
-
 constexpr std::uint64_t kHugepagesPerGib = std::uint64_t{1} << (os::kHugetlb1G - meta::kHugepageShift);
 
 }  // namespace
