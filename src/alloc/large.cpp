@@ -14,6 +14,7 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
 #include "slots/thread.h"
 
 namespace brimful::alloc {
@@ -49,7 +50,7 @@ Run* allocate_run(std::size_t usable, std::size_t alignment) {
   auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
   if (run == nullptr) return nullptr;
   const GranuleCount granules = GranuleCount::covering(usable);
-  run->start = heap.pages.allocate(granules, alignment);
+  run->start = heap.pages.allocate(granules, alignment, os::calls.node());
   if (run->start == 0) {
     heap.arena.free(run, sizeof(Run));
     return nullptr;
@@ -126,6 +127,7 @@ bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
     const std::uint64_t keep_end = run->start + granules.bytes();
     heap.pages.free(keep_end, run->granules - granules, now_ms);
   } else if (granules > run->granules) {
+    if (!pages::may_grow((granules - run->granules).bytes())) return false;
     if (!heap.pages.extend(run->start + run->granules.bytes(), granules - run->granules)) return false;
   }
   run->granules = granules;
@@ -136,6 +138,8 @@ bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
 // Another run of `usable` bytes that gets the pages of this one.
 Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
   if (run->bytes < kMovePagesFrom || moves >= kMostMoves) return nullptr;
+  // The pages move, so what grows is the difference.
+  if (usable > run->bytes && !pages::may_grow(usable - run->bytes)) return nullptr;
   Run* moved = allocate_run(usable, kHugepageBytes);
   if (moved == nullptr) return nullptr;
   const std::size_t bytes = run->bytes < usable ? run->bytes : usable;
@@ -158,6 +162,7 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
   free_deferred(now_ms);
+  if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
   const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
   const bool fits =
       usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
@@ -219,6 +224,7 @@ void* resize_large(std::uint64_t start, std::size_t bytes) {
   if (BRIMFUL_UNLIKELY(run == nullptr)) return nullptr;  // freed meanwhile: the free() that follows reports it
   if (run->bytes == usable) return reinterpret_cast<void*>(run->start);
   if (run->kind == Kind::kHuge) {
+    if (usable > run->bytes && !pages::may_grow(usable - run->bytes)) return nullptr;
     return pages::heap.huge.resize(run, usable) ? reinterpret_cast<void*>(run->start) : nullptr;
   }
   if (usable > GranuleCount(UINT32_MAX >> 1).bytes()) return nullptr;

@@ -96,16 +96,20 @@ bool parse_number(Text text, bool is_bytes, std::int64_t* result) {
   return i == text.size;
 }
 
+// `number` starts as what the word means.
+bool takes_auto(const OptionInfo& option) { return option.is_bytes && option.least == kAutoBytes; }
+
 void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
   for (const OptionInfo& option : kOptions) {
     if (!key.equals(option.name)) continue;
-    std::int64_t number = -1;
+    std::int64_t number = kAutoBytes;
     bool good = false;
     if (option.words != nullptr) {
       number = choice(option.words, value);
       good = number >= 0;
     } else {
-      good = parse_number(value, option.is_bytes, &number) && number >= option.least && number <= option.most;
+      good = (takes_auto(option) && value.equals("auto")) ||
+             (parse_number(value, option.is_bytes, &number) && number >= option.least && number <= option.most);
     }
     if (good) {
       into.*option.field = number;
@@ -117,7 +121,8 @@ void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
     if (option.words != nullptr) {
       line << option.words;
     } else {
-      line << option.least << " to " << option.most;
+      if (takes_auto(option)) line << "auto or ";
+      line << (takes_auto(option) ? 0 : option.least) << " to " << option.most;
     }
     line << "; ignored";
     if (warn != nullptr) warn(line.data());
@@ -133,13 +138,7 @@ void report_warning(const char* text) { os::report(Line() << text); }
 
 }  // namespace
 
-constinit Options options = {0, 0, 1000, 0, 0, 0, 0};
-
-Options initial_options() {
-  Options result = {};
-  for (const OptionInfo& option : kOptions) result.*option.field = option.initial;
-  return result;
-}
+constinit Options options = initial_options();
 
 void apply(const char* text, Options& into, void (*warn)(const char* line)) {
   Text rest = {text, strlen(text)};

@@ -13,6 +13,7 @@ namespace brimful::config {
 enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
 enum class Tier : std::int64_t { kDefault, kHardened };
 enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 
 struct Options {
@@ -23,7 +24,13 @@ struct Options {
   std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
   std::int64_t on_exhaustion;   // Exhaustion
   std::int64_t print_stats;     // PrintStats
+  std::int64_t limit;           // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
+  std::int64_t hugetlb;         // Hugetlb
+  std::int64_t soft_limit;      // as limit: above it, free memory goes back at once
 };
+
+// The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
+inline constexpr std::int64_t kAutoBytes = -1;
 
 struct OptionInfo {
   const char* name;
@@ -50,6 +57,12 @@ inline constexpr OptionInfo kOptions[] = {
      "when the reserve is used up: take more, return NULL, call the hook, or abort"},
     {"print_stats", &Options::print_stats, "off|exit|json", false, 0, 2, 0,
      "exit: statistics as tables on stderr when the program exits; json: as one line"},
+    {"limit", &Options::limit, nullptr, true, kAutoBytes, std::int64_t{1} << 50, 0,
+     "bytes the heap may hold, above which requests fail; 0: no limit, auto: from the control group"},
+    {"soft_limit", &Options::soft_limit, nullptr, true, kAutoBytes, std::int64_t{1} << 50, 0,
+     "bytes above which free memory goes back at once; 0: none, auto: from the control group"},
+    {"hugetlb", &Options::hugetlb, "off|2M|1G", false, 0, 2, 0,
+     "take hugepages of this size from the system's pool as long as it has some"},
 };
 
 // The values in force. Written by load() only.
@@ -63,11 +76,16 @@ void load();
 void apply(const char* text, Options& into, void (*warn)(const char* line));
 
 // Every option at its initial value.
-Options initial_options();
+constexpr Options initial_options() {
+  Options result = {};
+  for (const OptionInfo& option : kOptions) result.*option.field = option.initial;
+  return result;
+}
 
 inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
 inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
 inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
+inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

@@ -80,7 +80,8 @@ struct Slab : Header {
   std::uint8_t batch;       // 64 less the objects of a group that are offered at a time; its context's lock guards it
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t opened;      // groups, from the first, that malloc goes to: 1 … groups; its context's lock guards it
-  std::uint8_t unused[3];
+  std::uint8_t node;  // the NUMA node its memory was taken for; the central lock guards it while it is listed there
+  std::uint8_t unused[2];
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }

@@ -35,6 +35,9 @@ struct Hugepage {
   static constexpr std::uint8_t kDirtyPart = 4;   // in the list of used hugepages with free dirty memory
   static constexpr std::uint8_t kListed = 8;      // in a list of the filler
 
+  static constexpr std::uint8_t kPool = 16;   // a page of the system's pool (HugeTLB): committed as a whole
+  static constexpr std::uint8_t kGiant = 32;  // part of one of 1 GiB
+
   std::uint32_t free;  // granules that nobody holds; used and free hugepages only
   std::uint32_t dirty_bits;
   std::uint32_t committed;  // granules that are readable and writable
@@ -53,8 +56,8 @@ struct Hugepage {
   std::uint32_t younger;
 
   State state;
-  std::uint8_t list;    // of the filler
-  std::uint8_t node;    // NUMA node it was given to last, + 1; 0: never used
+  std::uint8_t list;  // of the filler
+  std::uint8_t node;  // NUMA node it was given to last, + 1; 0: never used
   std::uint8_t flags;
 
   [[nodiscard]] std::uint64_t address() const { return std::uint64_t{start} << kHugepageShift; }

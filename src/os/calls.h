@@ -32,6 +32,12 @@ struct Calls {
   void (*name)(std::uintptr_t address, std::size_t bytes, const char* text);
   // Monotonic time in ms, resolution a few ms, a few ns to read.
   std::uint64_t (*now_ms)();
+  // The running CPU's NUMA node, below kMaxNodes (os/numa.h): a load, or one system call where there are several.
+  std::uint32_t (*node)();
+  // The range's pages come from the node while it has some. false: the kernel refuses.
+  bool (*prefer_node)(std::uintptr_t address, std::size_t bytes, std::uint32_t node);
+  // Puts pages of the HugeTLB pool in the place of a reserved range (os/hugetlb.h). false, nothing changed: there are none.
+  bool (*map_hugetlb)(std::uintptr_t address, std::size_t bytes, unsigned page_shift);
 };
 
 // The table in use. Only tests write it, and only while no other thread allocates.

@@ -24,6 +24,7 @@ namespace brimful::os {
 namespace {
 
 constexpr unsigned long kAuxRseqFeatureSize = 27;  // AT_RSEQ_FEATURE_SIZE
+constexpr std::size_t kNodeIdOffset = 20;
 constexpr std::size_t kMmCidOffset = 24;
 constexpr std::uint32_t kSignature = 0x53053053;
 constexpr int kBarrier = 1 << 7;          // MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
@@ -46,7 +47,10 @@ RseqArea describe(char* base) {
   area.cpu_id = reinterpret_cast<std::uint32_t*>(base + offsetof(struct rseq, cpu_id));
   if (static_cast<std::int32_t>(*area.cpu_id) < 0) return RseqArea();
   area.rseq_cs = reinterpret_cast<std::uint64_t*>(base + offsetof(struct rseq, rseq_cs));
-  if (kernel_writes_mm_cid()) area.mm_cid = reinterpret_cast<std::uint32_t*>(base + kMmCidOffset);
+  if (kernel_writes_mm_cid()) {
+    area.mm_cid = reinterpret_cast<std::uint32_t*>(base + kMmCidOffset);
+    area.node_id = reinterpret_cast<std::uint32_t*>(base + kNodeIdOffset);  // in the kernel a release before
+  }
   return area;
 }
 

@@ -29,8 +29,9 @@ std::uint32_t cpu_ids(std::uint32_t possible, std::uint32_t mask_bits, std::uint
 
 // The calling thread's registered rseq area.
 struct RseqArea {
-  std::uint32_t* cpu_id = nullptr;  // negative as signed: this thread is not registered
-  std::uint32_t* mm_cid = nullptr;  // nullptr before Linux 6.3
+  std::uint32_t* cpu_id = nullptr;   // negative as signed: this thread is not registered
+  std::uint32_t* mm_cid = nullptr;   // nullptr before Linux 6.3
+  std::uint32_t* node_id = nullptr;  // as mm_cid
   std::uint64_t* rseq_cs = nullptr;
 };
 

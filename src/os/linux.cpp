@@ -11,6 +11,8 @@
 
 #include "os/calls.h"
 #include "os/errno_guard.h"
+#include "os/hugetlb.h"
+#include "os/numa.h"
 
 namespace brimful::os {
 namespace {
@@ -79,8 +81,9 @@ std::uint64_t linux_now_ms() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
 }
 
-constexpr Calls kLinux = {linux_map,        linux_decommit, linux_commit, linux_purge, linux_unmap,
-                          linux_move_pages, linux_resize,   linux_name,   linux_now_ms};
+constexpr Calls kLinux = {linux_map,    linux_decommit,   linux_commit,      linux_purge,
+                          linux_unmap,  linux_move_pages, linux_resize,      linux_name,
+                          linux_now_ms, linux_node,       linux_prefer_node, linux_map_hugetlb};
 
 }  // namespace
 

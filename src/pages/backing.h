@@ -7,10 +7,15 @@
 
 #include <cstdint>
 
+#include "base/units.h"
+#include "pages/nodes.h"
+
 namespace brimful::pages::backing {
 
 // `count` hugepages from `start` (an address) on are used for the first time, or for another NUMA node than before.
-inline void on_new_hugepage(std::uint64_t /*start*/, std::uint32_t /*count*/, unsigned /*node*/) {}
+inline void on_new_hugepage(std::uint64_t start, std::uint32_t count, unsigned node) {
+  prefer_node(start, count * kHugepageBytes, node);
+}
 
 enum class Reason : std::uint8_t {
   kFirstUse,   // none of the granules was handed out before

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "pages/pressure.h"
 
 namespace brimful::pages {
 namespace {
@@ -33,7 +34,9 @@ void tick(std::uint64_t now_ms) {
   // relaxed: two threads may both tick; the lock below sorts them
   if (BRIMFUL_LIKELY(now_ms < next_tick_ms.load(std::memory_order_relaxed))) return;
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
-  const auto delay = config::options.purge_delay_ms;
+  poll_pressure(now_ms);
+  const std::int64_t chosen = config::options.purge_delay_ms;
+  const std::int64_t delay = chosen > 0 && under_pressure() ? 0 : chosen;
   if (delay < 0 || now_ms < static_cast<std::uint64_t>(delay) || !heap.lock.try_lock()) return;
   if (heap.pages.has_dirty()) heap.pages.purge(now_ms - static_cast<std::uint64_t>(delay), kSliceBytes, now_ms);
   heap.lock.unlock();

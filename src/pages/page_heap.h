@@ -26,6 +26,7 @@
 
 #include "base/units.h"
 #include "meta/granule_table.h"
+#include "os/numa.h"
 #include "pages/dirty_list.h"
 #include "pages/filler.h"
 #include "pages/free_ranges.h"
@@ -40,6 +41,8 @@ struct PageStats {
   std::size_t purged_bytes;     // given back, in total
   std::size_t refaulted_bytes;  // of those: asked for again within 10 s, in total
 
+  std::size_t hugetlb_bytes;  // committed in pages of the system's pool
+
   std::size_t hugepages_in_use;       // some granule is handed out
   std::size_t hugepages_partly_used;  // of those: with free granules
   std::size_t hugepages_free;         // in use before, free as a whole now
@@ -47,7 +50,7 @@ struct PageStats {
 
 class PageHeap {
  public:
-  static constexpr unsigned kMaxNodes = 8;
+  static constexpr unsigned kMaxNodes = os::kMaxNodes;
 
   constexpr explicit PageHeap(meta::GranuleTable& table) : table_(table) {}
 
@@ -79,6 +82,9 @@ class PageHeap {
 
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
   [[nodiscard]] bool was_used(std::uint64_t address);
+
+  // The node that the hugepage of a run was given to.
+  [[nodiscard]] unsigned node_of(std::uint64_t start) { return table_.hugepage_of(table_.id_of(start))->node - 1U; }
 
   [[nodiscard]] PageStats stats() const { return stats_; }
   [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() != 0; }
@@ -135,7 +141,14 @@ class PageHeap {
   std::size_t purge_list(DirtyList& list, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
   std::size_t purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
   std::size_t purge_parts(Hugepage* hugepage, std::size_t budget, std::uint64_t now_ms);
+  void put_off(Hugepage* hugepage, std::uint64_t now_ms);
   bool give_back(Hugepage* first, std::uint32_t granules, std::uint32_t hugepages, std::uint64_t now_ms);
+
+  // hugetlb.cpp
+  bool commit_from_pool(std::uint64_t start, GranuleCount count);
+  bool take_from_pool(Hugepage* first, std::uint64_t address, std::uint64_t count);
+  bool take_giant(std::uint64_t address);
+  std::size_t return_to_pool(Hugepage* hugepage, std::uint64_t now_ms);
 
   meta::GranuleTable& table_;
   FreeRanges ranges_{table_};
@@ -150,6 +163,7 @@ class PageHeap {
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   bool strict_overcommit_ = false;
+  bool pool_was_empty_ = false;  // said once
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

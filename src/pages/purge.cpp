@@ -4,6 +4,7 @@
 //
 // Free hugepages first: their memory is the longest unasked for, 2 MiB go in one call, and where the kernel backs them by
 // hugepages that takes 9 ns a page in place of 240. Then free granules of hugepages that are in use.
+#include "base/compiler.h"
 #include "os/calls.h"
 #include "pages/page_heap.h"
 
@@ -86,8 +87,17 @@ bool PageHeap::give_back(Hugepage* first, std::uint32_t granules, std::uint32_t 
   return true;
 }
 
+// The system does not take the hugepage's memory: it is tried again after another delay.
+void PageHeap::put_off(Hugepage* hugepage, std::uint64_t now_ms) {
+  const bool whole = hugepage->has(Hugepage::kDirtyWhole);
+  unlist_dirty(hugepage);
+  hugepage->stamp_ms = hugepage->oldest_ms = static_cast<std::uint32_t>(now_ms);
+  list_dirty(hugepage, whole);
+}
+
 // The free dirty granules of one hugepage, as far as the budget goes, one call per stretch.
 std::size_t PageHeap::purge_parts(Hugepage* hugepage, std::size_t budget, std::uint64_t now_ms) {
+  if (BRIMFUL_UNLIKELY(hugepage->has(Hugepage::kPool))) return return_to_pool(hugepage, now_ms);
   std::size_t purged = 0;
   bool refused = false;
   std::uint32_t left = hugepage->free_and_dirty();
@@ -104,20 +114,18 @@ std::size_t PageHeap::purge_parts(Hugepage* hugepage, std::size_t budget, std::u
     }
     left &= ~granules;
   }
-  if (refused) {  // locked in memory (mlock): try again after another delay
-    const bool whole = hugepage->has(Hugepage::kDirtyWhole);
-    unlist_dirty(hugepage);
-    hugepage->stamp_ms = hugepage->oldest_ms = static_cast<std::uint32_t>(now_ms);
-    list_dirty(hugepage, whole);
-  }
+  if (refused) put_off(hugepage, now_ms);  // locked in memory (mlock)
   return purged;
 }
 
 // `first` and its neighbours, as long as all of each is free, dirty and due, in one call.
-std::size_t PageHeap::purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
+std::size_t PageHeap::purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget,
+                                      std::uint64_t now_ms) {
   std::uint32_t count = 0;
   for (Hugepage* next = first; (count + 1) * kHugepageBytes <= budget && table_.is_covered(next); ++next, ++count) {
-    if (!next->has(Hugepage::kDirtyWhole) || next->dirty() != kAllBits || !is_due(*next, cutoff_ms, now_ms)) break;
+    if (next->has(Hugepage::kPool) || !next->has(Hugepage::kDirtyWhole) || next->dirty() != kAllBits ||
+        !is_due(*next, cutoff_ms, now_ms))
+      break;
   }
   if (count != 0 && give_back(first, kAllBits, count, now_ms)) return count * kHugepageBytes;
   return purge_parts(first, budget, now_ms);

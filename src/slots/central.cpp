@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "os/calls.h"
 #include "slots/events.h"
 #include "slots/slab.h"
 
@@ -13,8 +14,9 @@ namespace brimful::slots {
 constinit Central central[kClassCount];
 
 Slab* Central::take(std::uint32_t id) {
+  const std::uint32_t node = os::calls.node();
   const sync::MutexLock guard(lock);
-  Slab* slab = slabs_.pop_front();
+  Slab* slab = slabs_.pop_front(node);
   if (slab == nullptr) return nullptr;
   set_listed(slab, Listed::kNowhere);
   // pairs with: acquire of owner in free (the words as the last owner left them are read by the new one)
@@ -54,14 +56,11 @@ void Central::release_empty() {
     slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: release_slab() publishes it
     release_slab(slab);
   };
-  for (Slab* slab = slabs_.front(); slab != nullptr;) {
-    Slab* next = slab->next;
-    if (is_all_free(slab)) {
-      slabs_.remove(slab);
-      release(slab);
-    }
-    slab = next;
-  }
+  slabs_.for_each([&](Slab* slab) {
+    if (!is_all_free(slab)) return;
+    slabs_.remove(slab);
+    release(slab);
+  });
   if (shared_ != nullptr && is_all_free(shared_)) {
     release(shared_);
     shared_ = nullptr;
@@ -114,7 +113,7 @@ void* Central::allocate_shared(ClassId size_class) {
       }
       shared_ = nullptr;
     }
-    Slab* slab = slabs_.pop_front();
+    Slab* slab = slabs_.pop_front(os::calls.node());
     if (slab == nullptr) slab = make_slab(size_class, kOwnerShared);
     if (slab == nullptr) return nullptr;
     set_listed(slab, Listed::kNowhere);

@@ -16,9 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/list.h"
 #include "config/build.h"
 #include "meta/header.h"
+#include "slots/node_lists.h"
 #include "sync/mutex.h"
 
 namespace brimful::slots {
@@ -49,7 +49,7 @@ class alignas(kCentralAlignment) Central {
  private:
   std::uint64_t take_from_shared();
 
-  List<Slab> slabs_;
+  NodeLists slabs_;
   Slab* shared_ = nullptr;
 };
 

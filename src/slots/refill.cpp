@@ -15,6 +15,7 @@
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
@@ -306,6 +307,10 @@ void tick() {
   constexpr std::uint64_t kSweepMs = 250;
   const std::uint64_t now_ms = os::calls.now_ms();
   pages::tick(now_ms);
+  if (pages::takes_reclaim_order(now_ms)) {
+    reclaim_all();
+    pages::trim();
+  }
   reclaim_orphans();
   reclaim_idle(now_ms);
   Context* context = current_context();

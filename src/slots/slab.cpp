@@ -11,6 +11,7 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
 #include "slots/events.h"
 
 namespace brimful::slots {
@@ -20,9 +21,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
+  if (!pages::may_grow(granules.bytes())) return nullptr;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
-  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
+  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node());
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
@@ -48,6 +50,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
+  slab->node = static_cast<std::uint8_t>(heap.pages.node_of(start));
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);

@@ -14,6 +14,7 @@
 #include "meta/block.h"
 #include "os/report.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
 #include "slots/thread.h"
 
 namespace brimful {
@@ -39,10 +40,13 @@ void start() {
   const sync::MutexLock guard(pages::heap.lock);
   if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
   config::load();
+  pages::choose_limits();
   Line line;
   line << config::kVersion << " ";
   choose_mode(line);
   line << ", tier " << (config::is_hardened() ? "hardened" : "default");
+  if (pages::limits.hard != 0) line << ", limit " << pages::limits.hard;
+  if (pages::limits.soft != 0) line << ", soft limit " << pages::limits.soft;
   if (config::options.verbose != 0) os::report(line);
   started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)
 }

@@ -11,6 +11,8 @@
 #include "config/build.h"
 #include "config/options.h"
 #include "os/clock.h"
+#include "pages/heap.h"
+#include "pages/pressure.h"
 #include "slots/thread.h"
 
 namespace brimful::stats {
@@ -58,6 +60,7 @@ void bytes_text(Output& out, const Report& report) {
   line("  free, not given back", report.heap.dirty_bytes);
   line("  metadata", report.heap.metadata_bytes);
   line("  committed", committed_bytes(report.heap));
+  if (report.heap.hugetlb_bytes != 0) line("  of the HugeTLB pool", report.heap.hugetlb_bytes);
   line("  address space", reserved_bytes(report.heap));
 }
 
@@ -68,7 +71,27 @@ void bytes_json(Json& json, const Report& report) {
   json.number("dirty", report.heap.dirty_bytes);
   json.number("metadata", report.heap.metadata_bytes);
   json.number("committed", committed_bytes(report.heap));
+  json.number("hugetlb", report.heap.hugetlb_bytes);
   json.number("reserved", reserved_bytes(report.heap));
+  json.end();
+}
+
+void limits_text(Output& out, const Report& report) {
+  const auto line = [&](const char* name, std::uint64_t number, const char* unit) {
+    if (number != 0) out.left(name, 24).right(number, 16) << unit;
+  };
+  line("  limit", report.limits.hard, " bytes\n");
+  line("  soft limit", report.limits.soft, " bytes\n");
+  line("  refused for the limit", report.limits.refusals, " requests\n");
+  if (report.is_memory_short) out << "  memory is short: free memory goes back at once\n";
+}
+
+void limits_json(Json& json, const Report& report) {
+  json.begin("limits");
+  json.number("hard", report.limits.hard);
+  json.number("soft", report.limits.soft);
+  json.number("refusals", report.limits.refusals);
+  json.number("memory_is_short", report.is_memory_short ? 1 : 0);
   json.end();
 }
 
@@ -179,13 +202,19 @@ struct Section {
 
 // In the order in which they are printed.
 constexpr Section kSections[] = {
-    {process_text, process_json}, {bytes_text, bytes_json},   {blocks_text, blocks_json},
-    {locks_text, locks_json},     {events_text, events_json},
+    {process_text, process_json}, {bytes_text, bytes_json}, {limits_text, limits_json},
+    {blocks_text, blocks_json},   {locks_text, locks_json}, {events_text, events_json},
 };
 
 void take_report(Report& into) {
   read_locks(into.locks);  // first: the snapshot takes the heap lock
   take_snapshot(into.heap);
+  {
+    const slots::SlowScope scope;
+    const sync::MutexLock guard(pages::heap.lock);
+    into.limits = pages::limits;
+  }
+  into.is_memory_short = pages::under_pressure();
   into.process = static_cast<std::uint64_t>(syscall(SYS_getpid));
   into.run_ms = (os::monotonic_ns() - began_ns) / kNsPerMs;
   into.is_per_cpu = slots::is_per_cpu();

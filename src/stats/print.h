@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "pages/limit.h"
 #include "stats/locks.h"
 #include "stats/output.h"
 #include "stats/snapshot.h"
@@ -21,6 +22,8 @@ enum class Format { kText, kJson };
 struct Report {
   Snapshot heap;
   LockReport locks;
+  pages::Limits limits;
+  bool is_memory_short;  // pages/pressure.h
   std::uint64_t process;
   std::uint64_t run_ms;  // since the library was initialised
   bool is_per_cpu;

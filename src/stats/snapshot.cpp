@@ -39,6 +39,7 @@ void take_snapshot(Snapshot& into) {
   into.dirty_bytes = pages.dirty_bytes;
   into.reserved_bytes = pages.reserved_bytes;
   into.committed_bytes = pages.committed_bytes;
+  into.hugetlb_bytes = pages.hugetlb_bytes;
   into.metadata_bytes = heap.arena.mapped_bytes();
   into.events = slots::count_events();
 }

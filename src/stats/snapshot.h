@@ -29,6 +29,7 @@ struct Snapshot {
   std::uint64_t dirty_bytes;      // free runs not given back yet
   std::uint64_t reserved_bytes;   // address space
   std::uint64_t committed_bytes;  // usable address space
+  std::uint64_t hugetlb_bytes;    // of it: in pages of the system's pool
   std::uint64_t metadata_bytes;   // mapped for headers and contexts
   slots::EventCounts events;      // since the process began, by slots::Event; lossy by design
 };

@@ -287,6 +287,8 @@ WRONG_OPTIONS = (
     ("purge_delay_ms:", r"brimful: .*purge_delay_ms.*"),
     ("verbose:2", r"brimful: .*verbose.*2.*"),
     ("reserve:12Q", r"brimful: .*reserve.*12Q.*"),
+    ("limit:some", r"brimful: .*limit.*some.*: it takes auto or 0 to .*"),
+    ("reserve:auto", r"brimful: .*reserve.*auto.*"),
     ("tier:", r"brimful: .*tier.*"),
 )
 # Options that are right, and must cost no word.
@@ -301,6 +303,8 @@ RIGHT_OPTIONS = (
     "reserve:67108864,on_exhaustion:null",
     "reserve:64M,on_exhaustion:hook",
     "reserve:64M,on_exhaustion:abort",
+    "limit:2G,soft_limit:1G",
+    "limit:auto,soft_limit:auto",
 )
 
 

@@ -162,8 +162,10 @@ class PrintStats(unittest.TestCase):
         for counter in counters:
             total = sum(lock[counter] for lock in central["classes"].values())
             self.assertEqual(total, central[counter])
-        names = {"live", "slab_free", "dirty", "metadata", "committed", "reserved"}
+        names = {"live", "slab_free", "dirty", "metadata", "committed", "hugetlb", "reserved"}
         self.assertEqual(set(found["bytes"]), names)
+        limits = {"hard": 0, "soft": 0, "refusals": 0, "memory_is_short": 0}
+        self.assertEqual(found["limits"] | {"memory_is_short": 0}, limits)
         for size, use in found["classes"].items():
             self.assertEqual(int(size) % 16, 0)
             self.assertGreater(use["slabs"], 0)

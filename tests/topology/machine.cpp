@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "os/numa.h"
 #include "pages/heap.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
@@ -40,6 +41,7 @@ void Machine::run_on(unsigned cpu) {
   // An area that the kernel does not know: nothing is ever aborted.
   arch::brimful_thread.rseq_cs = &no_rseq_;
   arch::brimful_thread.context_id = &ids_[cpu];
+  os_.node = nodes_are_hidden_ ? 0 : node_of(cpu) % os::kMaxNodes;
   traffic::watch(cpu);
 }
 

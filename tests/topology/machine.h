@@ -33,6 +33,9 @@ class Machine {
   [[nodiscard]] unsigned nodes() const { return nodes_; }
   [[nodiscard]] unsigned node_of(unsigned cpu) const { return cpu * nodes_ / cpus(); }
 
+  // From now on the allocator sees a machine of one node.
+  void hide_nodes() { nodes_are_hidden_ = true; }
+
   // From now on the allocator runs on this CPU.
   void run_on(unsigned cpu);
   // From now on it runs in this thread's own context, and nothing is watched.
@@ -55,6 +58,7 @@ class Machine {
   testing::FakeOs os_;
   std::vector<std::uint32_t> ids_;
   unsigned nodes_;
+  bool nodes_are_hidden_ = false;
   const std::uint32_t* own_id_ = nullptr;
   std::uint64_t no_rseq_ = 0;
   std::uint64_t* own_cs_ = nullptr;

@@ -3,7 +3,9 @@
 // topology: the allocator on machines that are not here. Runs every workload on a simulated machine (machine.h), checks
 // that nothing is damaged or lost, and prints what happened per 1000 operations.
 //
-//     topology [--cpus N] [--nodes N] [--rounds N] [--seed N] [--front-end thread|percpu] [--workload NAME] [--json]
+//     topology [--cpus N] [--nodes N] [--rounds N] [--seed N] [--front-end thread|percpu] [--workload NAME] [--json] [--blind]
+//
+// With --blind the allocator is not told that there are nodes: the other half of a comparison.
 //
 // It exists twice: with the library as it ships (its assembly, so the number of slow paths is what programs see), and as
 // topology_traffic, whose library is watched access by access (traffic.h). docs/scaling.md is made from both.
@@ -39,6 +41,7 @@ struct Arguments {
   Setting setting = {256, 8, 400, 1, "thread"};
   const char* workload = nullptr;
   bool json = false;
+  bool blind = false;
 };
 
 [[noreturn]] void refuse(const char* what) {
@@ -64,6 +67,7 @@ Arguments parse(int argc, char** argv) {
                               {"front-end", required_argument, nullptr, 'f'},
                               {"workload", required_argument, nullptr, 'w'},
                               {"json", no_argument, nullptr, 'j'},
+                              {"blind", no_argument, nullptr, 'b'},
                               {nullptr, 0, nullptr, 0}};
   Arguments result;
   bool nodes_given = false;
@@ -90,6 +94,9 @@ Arguments parse(int argc, char** argv) {
         break;
       case 'j':
         result.json = true;
+        break;
+      case 'b':
+        result.blind = true;
         break;
       default:
         std::exit(2);
@@ -172,6 +179,7 @@ int main(int argc, char** argv) {
   const std::string options = std::string("front_end:") + arguments.setting.front_end;
   setenv("BRIMFUL_CONF", options.c_str(), 1);
   Machine machine(arguments.setting.cpus, arguments.setting.nodes);
+  if (arguments.blind) machine.hide_nodes();
   const bool per_cpu = std::strcmp(arguments.setting.front_end, "percpu") == 0;
   if (per_cpu && !brimful::slots::is_per_cpu()) {
     std::fputs("topology: this kernel or this build has no restartable sequences\n", stderr);

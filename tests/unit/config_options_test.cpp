@@ -85,6 +85,15 @@ TEST(Options, TakeByteSuffixesInEitherCase) {
   }
 }
 
+TEST(Options, LeaveSomeNumbersOfBytesToTheLibrary) {
+  EXPECT_EQ(after("limit:auto").limit, kAutoBytes);
+  EXPECT_EQ(after("soft_limit:auto,limit:3G").soft_limit, kAutoBytes);
+  EXPECT_TRUE(warnings.empty());
+  expect_ignored("limit:automatic",
+                 "option \"limit\" can't be \"automatic\": it takes auto or 0 to 1125899906842624; ignored");
+  expect_ignored("reserve:auto", "option \"reserve\" can't be \"auto\": it takes 0 to 1099511627776; ignored");
+}
+
 TEST(Options, NameTheNearestOptionForAnUnknownOne) {
   expect_ignored("purge_delay:5", "unknown option \"purge_delay\": did you mean \"purge_delay_ms\"?");
   expect_ignored("verbos:1", "unknown option \"verbos\": did you mean \"verbose\"?");

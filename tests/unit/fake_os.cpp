@@ -44,6 +44,21 @@ void ignore_name(std::uintptr_t /*address*/, std::size_t /*bytes*/, const char* 
 
 std::uint64_t fake_now_ms() { return current->now_ms; }
 
+std::uint32_t fake_node() { return current->node; }
+
+bool fake_prefer_node(std::uintptr_t address, std::size_t bytes, std::uint32_t /*node*/) {
+  if (current->enter(Call::kPreferNode)) return false;
+  current->done(Call::kPreferNode, address, bytes);
+  return true;
+}
+
+// No test needs a pool: what is asked for is ordinary memory, and a test says when the pool is empty.
+bool fake_map_hugetlb(std::uintptr_t address, std::size_t bytes, unsigned /*page_shift*/) {
+  if (current->enter(Call::kHugetlb) || !os::linux_calls().commit(address, bytes)) return false;
+  current->done(Call::kHugetlb, address, bytes);
+  return true;
+}
+
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
@@ -52,13 +67,16 @@ constexpr os::Calls kFake = {fake_map,
                              fake_move_pages,
                              fake_resize,
                              ignore_name,
-                             fake_now_ms};
+                             fake_now_ms,
+                             fake_node,
+                             fake_prefer_node,
+                             fake_map_hugetlb};
 
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",   "reserve", "decommit",   "commit",
-                                              "purge", "unmap",   "move_pages", "resize"};
+  constexpr const char* kNames[kCallKinds] = {"map",   "reserve",    "decommit", "commit",      "purge",
+                                              "unmap", "move_pages", "resize",   "prefer_node", "hugetlb"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

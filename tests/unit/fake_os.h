@@ -19,8 +19,8 @@
 namespace brimful::testing {
 
 // kMap takes memory, kReserve only address space.
-enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize };
-inline constexpr std::size_t kCallKinds = 8;
+enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize, kPreferNode, kHugetlb };
+inline constexpr std::size_t kCallKinds = 10;
 const char* name_of(Call kind);
 
 struct Range {
@@ -59,6 +59,7 @@ class FakeOs {
   void unmap_everything();
 
   std::uint64_t now_ms = 1000;
+  std::uint32_t node = 0;  // of the running CPU
 
   // For the wrappers: counts a call; true when it is to fail.
   bool enter(Call kind);

@@ -18,6 +18,8 @@
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "os/environment.h"
+#include "os/hugetlb.h"
+#include "os/numa.h"
 #include "os/small_file.h"
 
 namespace brimful::os {
@@ -193,6 +195,42 @@ TEST_F(LinuxCalls, MovePagesAndResizeKeepContents) {
   EXPECT_EQ(*static_cast<volatile std::uint64_t*>(resized), 9U);
   EXPECT_EQ(calls.resize(reinterpret_cast<std::uintptr_t>(resized), 64 * page, std::size_t{1} << 62), nullptr);
   EXPECT_TRUE(calls.unmap(reinterpret_cast<std::uintptr_t>(resized), 64 * page));
+}
+
+TEST_F(LinuxCalls, KnowTheNodeOfTheRunningCpu) {
+  EXPECT_GE(numa_nodes(), 1U);
+  const std::uint32_t node = linux_calls().node();
+  EXPECT_LT(node, kMaxNodes);
+  EXPECT_TRUE(numa_nodes() > 1 || node == 0);
+}
+
+TEST_F(LinuxCalls, PreferANodeWithoutHarmToContents) {
+  const Calls& calls = linux_calls();
+  const auto at = reinterpret_cast<std::uintptr_t>(calls.map(0, 1 << 16, Access::kReadWrite));
+  *reinterpret_cast<volatile std::uint64_t*>(at) = 5;
+  calls.prefer_node(at, 1 << 16, calls.node());  // a kernel without NUMA refuses
+  EXPECT_EQ(*reinterpret_cast<volatile std::uint64_t*>(at), 5U);
+  EXPECT_FALSE(calls.prefer_node(at + 1, 1 << 16, 0)) << "not a page's start";
+  EXPECT_TRUE(calls.unmap(at, 1 << 16));
+}
+
+TEST_F(LinuxCalls, MapPagesOfThePoolOrChangeNothing) {
+  constexpr std::size_t kHugepage = std::size_t{1} << kHugetlb2M;
+  const Calls& calls = linux_calls();
+  const auto reserved = reinterpret_cast<std::uintptr_t>(calls.map(0, 3 * kHugepage, Access::kNone));
+  const std::uintptr_t at = (reserved + kHugepage - 1) & ~(kHugepage - 1);
+  const bool has_pool = calls.map_hugetlb(at, kHugepage, kHugetlb2M);
+  EXPECT_EQ(is_readable(at), has_pool);
+  EXPECT_FALSE(is_readable(at + kHugepage));
+  EXPECT_FALSE(calls.map_hugetlb(at, std::size_t{1} << 45, kHugetlb2M)) << "no pool is so large";
+  EXPECT_EQ(is_readable(at), has_pool);
+  if (has_pool) {
+    EXPECT_EQ(*reinterpret_cast<volatile std::uint64_t*>(at + kHugepage - 8), 0U);
+    EXPECT_TRUE(calls.decommit(at, kHugepage));
+  }
+  EXPECT_EQ(calls.map(at, kHugepage, Access::kReadWrite), nullptr) << "there is no hole";
+  EXPECT_TRUE(calls.commit(at, kHugepage));
+  EXPECT_TRUE(calls.unmap(reserved, 3 * kHugepage));
 }
 
 TEST_F(LinuxCalls, HaveAClockThatGoesForward) {

@@ -14,6 +14,8 @@
 
 #include "alloc/allocate.h"
 #include "brimful/brimful.h"
+#include "fake_os.h"
+#include "os/numa.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
@@ -183,6 +185,38 @@ TEST_F(CentralTest, LetsAContextGoOnWithWhatAnotherFreed) {
   }).join();
   EXPECT_EQ(slabs(kId), 2U) << "a published slab serves whoever needs memory";
   brimful_free(other);
+}
+
+TEST_F(CentralTest, HandsOutSlabsOfTheOwnNodeFirst) {
+  constexpr ClassId kId = class_of(5120);
+  testing::FakeOs os;
+  Slab* slabs_of[3] = {};
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    os.node = node;
+    slabs_of[node] = make_slab(kId, kOwnerMoving);
+    EXPECT_EQ(slabs_of[node]->node, node);
+    central[kId].add(slabs_of[node]);
+  }
+  os.node = 2;
+  EXPECT_EQ(central[kId].take(kSomeId), slabs_of[2]);
+  os.node = 1;
+  EXPECT_EQ(central[kId].take(kSomeId), slabs_of[1]);
+  EXPECT_EQ(central[kId].take(kSomeId), slabs_of[0]) << "another node's is better than new memory";
+  EXPECT_EQ(central[kId].take(kSomeId), nullptr);
+  for (Slab* slab : slabs_of) release_slab(slab);
+}
+
+TEST_F(CentralTest, ReleasesEmptySlabsOfEveryNode) {
+  constexpr ClassId kId = class_of(6144);
+  testing::FakeOs os;
+  for (std::uint32_t node = 0; node < os::kMaxNodes; ++node) {
+    os.node = node;
+    central[kId].add(make_slab(kId, kOwnerMoving));
+  }
+  EXPECT_EQ(slabs(kId), os::kMaxNodes);
+  central[kId].release_empty();
+  EXPECT_EQ(slabs(kId), 0U);
+  EXPECT_EQ(central[kId].take(kSomeId), nullptr);
 }
 
 }  // namespace
