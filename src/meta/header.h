@@ -80,7 +80,9 @@ struct Slab : Header {
   std::uint8_t idle_ticks;  // looks since it was queued, or that found it current and all free; its context's lock
   std::uint8_t batch;       // of the class; constant
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
-  std::uint8_t unused[4];
+  std::uint16_t purged_at;  // free objects when its free pages went back, 0 after it was in use; the list's lock
+  std::uint8_t last_scan;   // current: the queue's `scan` at the last look; its context's lock
+  std::uint8_t rest_looks;  // current: looks in turn that found the same; as above
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }

@@ -192,7 +192,11 @@ void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
   const GranuleId first = table_.id_of(start);
   for (std::uint32_t i = 0; i < count.raw(); ++i) {
     std::uint8_t& flags = table_.flags(first + i);
-    if ((flags & meta::GranuleTable::kDirty) != 0) stats_.dirty_bytes -= kGranuleBytes;
+    if ((flags & meta::GranuleTable::kDirty) != 0) {
+      stats_.dirty_bytes -= kGranuleBytes;
+    } else if ((flags & meta::GranuleTable::kUsed) != 0) {
+      stats_.refaulted_bytes += kGranuleBytes;
+    }
     flags |= meta::GranuleTable::kUsed;
   }
   stats_.used_bytes += count.bytes();
@@ -255,6 +259,7 @@ bool PageHeap::purge_range(std::uint64_t start, std::size_t bytes) {
     if (strict_overcommit_) flags = static_cast<std::uint8_t>(flags & ~meta::GranuleTable::kCommitted);
   }
   stats_.dirty_bytes -= bytes;
+  stats_.purged_bytes += bytes;
   if (strict_overcommit_) stats_.committed_bytes -= bytes;
   return true;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "pages/heap.h"
+#include "pages/purger.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
 #include "traffic.h"

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// pages/purger.h.
+#include "pages/purger.h"
+
+#include "base/compiler.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "pages/heap.h"
+
+namespace brimful::pages {
+namespace {
+
+constexpr std::uint64_t kTickMs = 10;
+// One slice stalls other slow paths for about 2 ms (240 ns a page).
+constexpr std::size_t kSliceBytes = std::size_t{32} << 20;
+// Without a tick for so long, one slice more.
+constexpr std::uint64_t kLateMs = 50;
+// What was freed within this share of the delay is left out: nearly all of it is kept by the curve, and the oldest
+// memory is to go first.
+constexpr std::uint64_t kYoungShare = 8;
+
+constinit std::atomic<std::uint64_t> next_tick_ms{0};
+constinit std::atomic<bool> is_eager{false};
+
+// Guarded by the heap lock.
+struct Purger {
+  Decay decay;
+  AdaptiveDelay delay;
+  ReleaseRate rate;
+};
+constinit Purger purger;
+
+// Caller holds the heap lock.
+std::uint64_t delay_in_force(std::int64_t option_ms) {
+  if (is_eager.load(std::memory_order_relaxed)) return 0;  // relaxed: a hint from whoever watches the limits
+  return purger.delay.delay_ms(static_cast<std::uint64_t>(option_ms));
+}
+
+// One slice. false: nothing more is due. Caller holds the heap lock.
+bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
+  const std::uint64_t delay_ms = delay_in_force(option_ms);
+  const PageStats before = heap.pages.stats();
+  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes, delay_ms);
+  const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
+  if (budget > allowed) budget = allowed;
+  const bool is_more = budget > kSliceBytes;
+  if (is_more) budget = kSliceBytes;
+  // Less than a granule is not worth a system call: the next tick has more.
+  if (budget < kGranuleBytes) return false;
+  const std::uint64_t young_ms = delay_ms / kYoungShare;
+  if (now_ms < young_ms) return false;
+  const std::size_t purged = heap.pages.purge(now_ms - young_ms, budget, now_ms);
+  purger.rate.spend(purged);
+  const PageStats after = heap.pages.stats();
+  purger.decay.settle(after.dirty_bytes);
+  purger.delay.learn(now_ms, after.purged_bytes, after.refaulted_bytes);
+  return is_more && purged != 0;
+}
+
+}  // namespace
+
+bool tick(std::uint64_t now_ms, bool may_purge) {
+  // relaxed: two threads may both tick; the lock below sorts them
+  const std::uint64_t due_ms = next_tick_ms.load(std::memory_order_relaxed);
+  if (BRIMFUL_LIKELY(now_ms < due_ms)) return false;
+  next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  if (option_ms < 0 || !may_purge) return true;
+  std::uint64_t slices = 1 + (due_ms != 0 ? (now_ms - due_ms) / kLateMs : 0);
+  bool is_more = true;
+  while (is_more && slices-- > 0 && heap.lock.try_lock()) {
+    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+    heap.lock.unlock();
+  }
+  return true;
+}
+
+std::size_t purge_due(std::uint64_t now_ms) {
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  for (bool is_more = option_ms >= 0; is_more;) {
+    const sync::MutexLock guard(heap.lock);
+    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+  }
+  const sync::MutexLock guard(heap.lock);
+  return heap.pages.stats().dirty_bytes;
+}
+
+void purge_eagerly(bool is_short) {
+  is_eager.store(is_short, std::memory_order_relaxed);  // relaxed: a hint
+}
+
+std::size_t trim() {
+  const sync::MutexLock guard(heap.lock);
+  const std::size_t purged = heap.pages.purge(UINT64_MAX, SIZE_MAX, os::calls.now_ms());
+  purger.decay.settle(heap.pages.stats().dirty_bytes);
+  return purged;
+}
+
+std::int64_t current_delay_ms() {
+  const sync::MutexLock guard(heap.lock);
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  return option_ms < 0 ? -1 : static_cast<std::int64_t>(delay_in_force(option_ms));
+}
+
+}  // namespace brimful::pages
