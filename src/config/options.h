@@ -17,16 +17,16 @@ enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 
 struct Options {
-  std::int64_t front_end;       // FrontEnd
-  std::int64_t verbose;         // 0 or 1
-  std::int64_t purge_delay_ms;  // -1: never
-  std::int64_t tier;            // Tier
-  std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
-  std::int64_t on_exhaustion;   // Exhaustion
-  std::int64_t print_stats;     // PrintStats
-  std::int64_t purge;           // Purge
-  std::int64_t muzzy_delay_ms;  // -1: never
-  std::int64_t release_rate;    // bytes per second; 0: any
+  std::int64_t front_end;          // FrontEnd
+  std::int64_t verbose;            // 0 or 1
+  std::int64_t purge_delay_ms;     // -1: never
+  std::int64_t tier;               // Tier
+  std::int64_t reserve;            // bytes of the first window; 0: chosen from the limits
+  std::int64_t on_exhaustion;      // Exhaustion
+  std::int64_t print_stats;        // PrintStats
+  std::int64_t purge;              // Purge
+  std::int64_t muzzy_delay_ms;     // -1: never
+  std::int64_t release_rate;       // bytes per second; 0: any
   std::int64_t background_thread;  // 0 or 1
 };
 

@@ -40,10 +40,10 @@ class Decay {
   void advance(std::uint64_t steps);
   [[nodiscard]] std::size_t sum() const;
 
-  std::uint64_t began_ms_ = 0;        // of the newest step
-  std::size_t known_bytes_ = 0;       // dirty when it was last looked at
-  std::size_t limit_ = 0;             // of dirty bytes, without those of the newest step
-  std::size_t freed_[kSteps] = {};    // in each step; a circle
+  std::uint64_t began_ms_ = 0;      // of the newest step
+  std::size_t known_bytes_ = 0;     // dirty when it was last looked at
+  std::size_t limit_ = 0;           // of dirty bytes, without those of the newest step
+  std::size_t freed_[kSteps] = {};  // in each step; a circle
   unsigned newest_ = 0;
 };
 

@@ -29,10 +29,10 @@
 namespace brimful::pages {
 
 struct PageStats {
-  std::size_t reserved_bytes;   // address space in windows
-  std::size_t committed_bytes;  // usable part of it
-  std::size_t used_bytes;       // handed out
-  std::size_t dirty_bytes;      // free, not given back yet
+  std::size_t reserved_bytes;     // address space in windows
+  std::size_t committed_bytes;    // usable part of it
+  std::size_t used_bytes;         // handed out
+  std::size_t dirty_bytes;        // free, not given back yet
   std::uint64_t purged_bytes;     // given back since the process began
   std::uint64_t refaulted_bytes;  // handed out again after that
 };

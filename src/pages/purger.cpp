@@ -6,16 +6,20 @@
 #include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "os/clock.h"
 #include "pages/heap.h"
 
 namespace brimful::pages {
 namespace {
 
 constexpr std::uint64_t kTickMs = 10;
-// One slice stalls other slow paths for about 2 ms (240 ns a page).
-constexpr std::size_t kSliceBytes = std::size_t{32} << 20;
-// Without a tick for so long, one slice more.
+// One slice holds the lock for about 0.5 ms (240 ns a page).
+constexpr std::size_t kSliceBytes = std::size_t{8} << 20;
+// No slice is begun when a tick has taken so much of the processor's time; of a tick that is late: that share of the time
+// gone by.
+constexpr std::uint64_t kTickNs = 1'500'000;
 constexpr std::uint64_t kLateMs = 50;
+constexpr std::uint64_t kLateShare = 10;
 // What was freed within this share of the delay is left out: nearly all of it is kept by the curve, and the oldest
 // memory is to go first.
 constexpr std::uint64_t kYoungShare = 8;
@@ -67,11 +71,14 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
   const std::int64_t option_ms = config::options.purge_delay_ms;
   if (option_ms < 0 || !may_purge) return true;
-  std::uint64_t slices = 1 + (due_ms != 0 ? (now_ms - due_ms) / kLateMs : 0);
+  const std::uint64_t late_ms = due_ms != 0 ? now_ms - due_ms : 0;
+  const std::uint64_t most_ns = late_ms < kLateMs ? kTickNs : late_ms * 1'000'000 / kLateShare;
+  const std::uint64_t began_ns = os::thread_cpu_ns();
   bool is_more = true;
-  while (is_more && slices-- > 0 && heap.lock.try_lock()) {
+  while (is_more && heap.lock.try_lock()) {
     is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
     heap.lock.unlock();
+    is_more = is_more && os::thread_cpu_ns() - began_ns < most_ns;
   }
   return true;
 }

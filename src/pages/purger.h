@@ -2,13 +2,13 @@
 //
 // When free memory goes back, and how much at a time: the clockwork over PageHeap::purge().
 //
-//   slow path ──slots::tick()──▶ tick()  ──▶  curve (pages/decay.h)  ──▶  slices of 32 MiB, the heap lock let go between
+//   slow path ──slots::tick()──▶ tick()  ──▶  curve (pages/decay.h)  ──▶  slices of 8 MiB, the heap lock let go between
 //   background thread ─────────▶ purge_due()
 //
 // A tick gives back what the curve has let go of since the last, and no more: with the default delay at most 19 MiB of a
-// gigabyte in 10 ms. One slice (2 ms) is the most that a program's call pays while ticks come in time. Where none came for
-// long, because the program did nothing, the next one makes up for it: a slice more for each 50 ms gone by, which is a
-// twentieth of the time in which nobody waited.
+// gigabyte in 10 ms. A call of the program pays 1.5 ms, and at most a slice more, while ticks come in time. Where none came
+// for long, because the program did something else or nothing, the next one makes up for it: it may take a tenth of that
+// time.
 #pragma once
 
 #include <atomic>

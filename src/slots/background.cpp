@@ -31,8 +31,8 @@ constexpr std::uint64_t kLongSleepMs = 250;
 // In a page that is zero again in the child of a fork.
 struct State {
   std::atomic<bool> is_running;
-  std::atomic<std::uint64_t> active_ms;     // last tick of the program
-  std::atomic<std::int64_t> process;        // whose page this is
+  std::atomic<std::uint64_t> active_ms;  // last tick of the program
+  std::atomic<std::int64_t> process;     // whose page this is
 };
 
 constinit std::atomic<State*> state{nullptr};
@@ -140,9 +140,9 @@ bool is_worth_a_thread() {
 // Another process's thread of control on our memory: the child of vfork().
 bool is_our_process(State& mine) {
   std::int64_t known = 0;
-  const std::int64_t process = os::process_id();
+  const std::int64_t own = os::process_id();
   // relaxed: the number is all there is to know
-  return mine.process.compare_exchange_strong(known, process, std::memory_order_relaxed) || known == process;
+  return mine.process.compare_exchange_strong(known, own, std::memory_order_relaxed) || known == own;
 }
 
 }  // namespace

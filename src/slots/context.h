@@ -55,7 +55,8 @@ struct alignas(64) Context {
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
   bool orphaned;            // its thread did not survive a fork; heap lock
-  std::atomic<bool> is_closable;  // barriers abort what runs here, so another may take it apart; written when it is taken
+  std::atomic<bool>
+      is_closable;  // barriers abort what runs here, so another may take it apart; written when it is taken
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim

@@ -70,8 +70,8 @@ void purge_slab(Slab* slab, InUse in_use) {
   for (unsigned g = 0; g < slab->groups; ++g) {
     // pairs with: the owner's free (the objects' last use)
     const std::uint64_t word = slab->word(g).load(std::memory_order_acquire);
-    const std::uint64_t free = in_use == InUse::kNo ? free_bits(slab, g)
-                                                    : word & ~slab->offered(g).load(std::memory_order_acquire);  // pairs with: as above
+    const std::uint64_t offered = slab->offered(g).load(std::memory_order_acquire);  // pairs with: as above
+    const std::uint64_t free = in_use == InUse::kNo ? free_bits(slab, g) : word & ~offered;
     if (free == kAllFree && run != 0) continue;
     for (unsigned bit = 0; bit < kGroupObjects; ++bit) {
       const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);

@@ -85,14 +85,20 @@ TEST(Delay, GrowsToTwiceWhenPurgedMemoryIsAskedForAgain) {
   AdaptiveDelay delay;
   EXPECT_EQ(delay.delay_ms(1000), 1000U);
   std::uint64_t purged = 0;
-  for (std::uint64_t now = 1000; now < 10000; now += 250) delay.learn(now, purged += 8 * kMiB, purged / 2);
+  for (std::uint64_t now = 1000; now < 10000; now += 250) {
+    purged += 8 * kMiB;
+    delay.learn(now, purged, purged / 2);
+  }
   EXPECT_EQ(delay.delay_ms(1000), 2000U);
 }
 
 TEST(Delay, ShrinksToAQuarterWhenItIsNot) {
   AdaptiveDelay delay;
   std::uint64_t purged = 0;
-  for (std::uint64_t now = 1000; now < 10000; now += 250) delay.learn(now, purged += 8 * kMiB, 0);
+  for (std::uint64_t now = 1000; now < 10000; now += 250) {
+    purged += 8 * kMiB;
+    delay.learn(now, purged, 0);
+  }
   EXPECT_EQ(delay.delay_ms(1000), 250U);
   EXPECT_EQ(delay.delay_ms(4000), 1000U) << "the option is the middle";
 }
@@ -100,7 +106,10 @@ TEST(Delay, ShrinksToAQuarterWhenItIsNot) {
 TEST(Delay, StaysInBetween) {
   AdaptiveDelay delay;
   std::uint64_t purged = 0;
-  for (std::uint64_t now = 1000; now < 10000; now += 250) delay.learn(now, purged += 8 * kMiB, purged / 8);
+  for (std::uint64_t now = 1000; now < 10000; now += 250) {
+    purged += 8 * kMiB;
+    delay.learn(now, purged, purged / 8);
+  }
   EXPECT_EQ(delay.delay_ms(1000), 1000U);
 }
 
