@@ -33,6 +33,7 @@ struct Hugepage {
   static constexpr std::uint8_t kTail = 1;        // a run of whole hugepages ends here and may want to grow
   static constexpr std::uint8_t kDirtyWhole = 2;  // in the list of free hugepages with dirty memory
   static constexpr std::uint8_t kDirtyPart = 4;   // in the list of used hugepages with free dirty memory
+  static constexpr std::uint8_t kMuzzy = 16;      // in the list of those whose free dirty memory the system may take
   static constexpr std::uint8_t kListed = 8;      // in a list of the filler
 
   std::uint32_t free;  // granules that nobody holds; used and free hugepages only
@@ -53,8 +54,8 @@ struct Hugepage {
   std::uint32_t younger;
 
   State state;
-  std::uint8_t list;    // of the filler
-  std::uint8_t node;    // NUMA node it was given to last, + 1; 0: never used
+  std::uint8_t list;  // of the filler
+  std::uint8_t node;  // NUMA node it was given to last, + 1; 0: never used
   std::uint8_t flags;
 
   [[nodiscard]] std::uint64_t address() const { return std::uint64_t{start} << kHugepageShift; }

@@ -32,6 +32,8 @@ struct Calls {
   void (*name)(std::uintptr_t address, std::size_t bytes, const char* text);
   // Monotonic time in ms, resolution a few ms, a few ns to read.
   std::uint64_t (*now_ms)();
+  // The system may take the memory when it runs short; until then the range keeps its contents (MADV_FREE).
+  bool (*purge_lazily)(std::uintptr_t address, std::size_t bytes);
 };
 
 // The table in use. Only tests write it, and only while no other thread allocates.

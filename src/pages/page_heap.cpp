@@ -144,7 +144,9 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsi
   return take(place, count, node);
 }
 
-std::uint64_t PageHeap::allocate_for_metadata() { return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0); }
+std::uint64_t PageHeap::allocate_for_metadata() {
+  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0);
+}
 
 std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node) {
   if (place.start == 0) return 0;
@@ -194,6 +196,7 @@ void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
   const std::uint32_t dirty = hugepage->dirty();
   const std::uint32_t clean = granules & ~dirty;
   stats_.dirty_bytes -= bytes_in(granules & dirty);
+  if (hugepage->has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= bytes_in(granules & dirty);
   if (clean != 0) {
     const std::uint32_t given_back = clean & hugepage->used_once;
     if (given_back != 0) {
@@ -227,6 +230,7 @@ void PageHeap::mind_the_peak() {
 // Some granules of a hugepage are free again.
 void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64_t now_ms) {
   BRIMFUL_ASSERT(hugepage->state == Hugepage::State::kUsed && (hugepage->free & granules) == 0);
+  unmuzzy(hugepage);
   hugepage->free |= granules;
   hugepage->set_dirty(hugepage->dirty() | granules);
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
@@ -268,13 +272,14 @@ bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
 
 void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
   const std::uint64_t end = start + bytes;
-  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
-    for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
-      const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
-      const std::uint64_t to = from + GranuleCount(count).bytes();
-      memset(reinterpret_cast<void*>(from), 0, (to < end ? to : end) - from);
-    });
-  });
+  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(),
+                    [&](Hugepage* hugepage, std::uint32_t granules) {
+                      for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
+                        const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
+                        const std::uint64_t to = from + GranuleCount(count).bytes();
+                        memset(reinterpret_cast<void*>(from), 0, (to < end ? to : end) - from);
+                      });
+                    });
 }
 
 bool PageHeap::was_used(std::uint64_t address) {

@@ -41,23 +41,37 @@ std::uint64_t delay_in_force(std::int64_t option_ms) {
   return purger.delay.delay_ms(static_cast<std::uint64_t>(option_ms));
 }
 
+// What the system was offered long ago. false: nothing more is due. Caller holds the heap lock.
+bool purge_muzzy_slice(std::uint64_t now_ms) {
+  const std::int64_t delay_ms = config::options.muzzy_delay_ms;
+  if (delay_ms < 0 || heap.pages.stats().muzzy_bytes == 0 || now_ms < static_cast<std::uint64_t>(delay_ms))
+    return false;
+  std::size_t budget = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
+  if (budget > kSliceBytes) budget = kSliceBytes;
+  const std::size_t purged = heap.pages.purge_muzzy(now_ms - static_cast<std::uint64_t>(delay_ms), budget, now_ms);
+  purger.rate.spend(purged);
+  return purged >= kSliceBytes;
+}
+
 // One slice. false: nothing more is due. Caller holds the heap lock.
 bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
   const std::uint64_t delay_ms = delay_in_force(option_ms);
   const PageStats before = heap.pages.stats();
-  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes, delay_ms);
+  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes - before.muzzy_bytes, delay_ms);
   const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
   if (budget > allowed) budget = allowed;
   const bool is_more = budget > kSliceBytes;
   if (is_more) budget = kSliceBytes;
   // Less than a granule is not worth a system call: the next tick has more.
-  if (budget < kGranuleBytes) return false;
+  if (budget < kGranuleBytes) return purge_muzzy_slice(now_ms);
   const std::uint64_t young_ms = delay_ms / kYoungShare;
   if (now_ms < young_ms) return false;
-  const std::size_t purged = heap.pages.purge(now_ms - young_ms, budget, now_ms);
+  const bool lazily = config::purge_kind() == config::Purge::kFree && delay_ms != 0 && !heap.pages.is_strict();
+  const std::size_t purged = lazily ? heap.pages.soften(now_ms - young_ms, budget, now_ms)
+                                    : heap.pages.purge(now_ms - young_ms, budget, now_ms);
   purger.rate.spend(purged);
   const PageStats after = heap.pages.stats();
-  purger.decay.settle(after.dirty_bytes);
+  purger.decay.settle(after.dirty_bytes - after.muzzy_bytes);
   purger.delay.learn(now_ms, after.purged_bytes, after.refaulted_bytes);
   return is_more && purged != 0;
 }
@@ -90,7 +104,8 @@ std::size_t purge_due(std::uint64_t now_ms) {
     is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
   }
   const sync::MutexLock guard(heap.lock);
-  return heap.pages.stats().dirty_bytes;
+  const PageStats stats = heap.pages.stats();
+  return stats.dirty_bytes - stats.muzzy_bytes;
 }
 
 void purge_eagerly(bool is_short) {

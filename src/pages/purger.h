@@ -25,7 +25,7 @@ namespace brimful::pages {
 bool tick(std::uint64_t now_ms, bool may_purge);
 
 // As tick(), for the background thread: without regard to the last one, waits for the lock. Returns bytes that are free
-// and still resident.
+// and still resident, but not offered to the system.
 std::size_t purge_due(std::uint64_t now_ms);
 
 // While true, free memory goes back at once: memory is short.

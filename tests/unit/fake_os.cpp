@@ -52,13 +52,14 @@ constexpr os::Calls kFake = {fake_map,
                              fake_move_pages,
                              fake_resize,
                              ignore_name,
-                             fake_now_ms};
+                             fake_now_ms,
+                             fake<Call::kPurgeLazily, &os::Calls::purge_lazily>};
 
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",   "reserve", "decommit",   "commit",
-                                              "purge", "unmap",   "move_pages", "resize"};
+  constexpr const char* kNames[kCallKinds] = {"map",   "reserve",    "decommit", "commit",      "purge",
+                                              "unmap", "move_pages", "resize",   "purge_lazily"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -19,8 +19,8 @@
 namespace brimful::testing {
 
 // kMap takes memory, kReserve only address space.
-enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize };
-inline constexpr std::size_t kCallKinds = 8;
+enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize, kPurgeLazily };
+inline constexpr std::size_t kCallKinds = 9;
 const char* name_of(Call kind);
 
 struct Range {
