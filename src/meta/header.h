@@ -77,11 +77,11 @@ struct Slab : Header {
   Slab* prev;
   std::atomic<Listed> listed;
   std::uint8_t idle_ticks;  // looks since it was queued, or that found it current and all free; its context's lock
-  std::uint8_t batch;       // of the class; constant
+  std::uint8_t batch;       // 64 less the objects of a group that are offered at a time; its context's lock guards it
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
+  std::uint8_t opened;      // groups, from the first, that malloc goes to: 1 … groups; its context's lock guards it
+  std::uint8_t rest;        // current: low bits of `scan` at the last look, looks that found the same; as above
   std::uint16_t purged_at;  // free objects when its free pages went back, 0 after it was in use; the list's lock
-  std::uint8_t last_scan;   // current: the queue's `scan` at the last look; its context's lock
-  std::uint8_t rest_looks;  // current: looks in turn that found the same; as above
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
@@ -132,7 +132,8 @@ static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
 #pragma GCC diagnostic push
 // A base class makes it "conditionally supported": gcc and clang do.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, least) == BRIMFUL_HEADER_LEAST);
+static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, least) == BRIMFUL_HEADER_LEAST &&
+              offsetof(Slab, opened) == BRIMFUL_HEADER_OPENED);
 #pragma GCC diagnostic pop
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -38,6 +38,7 @@ struct ClassQueue {
   Slab* current;       // its groups fill the slot one after another
   List<Slab> partial;  // slabs this context owns, with free objects
   std::uint32_t scan;  // 1 + the group of `current` last offered: 1 … groups
+  bool needs_many;     // the class had a slab here before, or is asked for more than others
 };
 
 inline constexpr std::size_t kMagazineObjects = (std::size_t{1} << BRIMFUL_MAGAZINE_SHIFT) / sizeof(std::uint64_t);
@@ -55,8 +56,10 @@ struct alignas(64) Context {
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
   bool orphaned;            // its thread did not survive a fork; heap lock
-  std::atomic<bool>
-      is_closable;  // barriers abort what runs here, so another may take it apart; written when it is taken
+  // Barriers abort what runs here, so another may take it apart. Written when it is taken.
+  std::atomic<bool> is_closable;
+  ClassId hot_class;  // whose malloc last found the heartbeat used up, and how often in a row; `lock`
+  std::uint8_t hot_visits;
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim

@@ -53,10 +53,11 @@ bool has_news(Slab* slab) {
 void purge_current(ClassQueue& queue, bool at_once) {
   Slab* slab = queue.current;
   if (slab == nullptr || !has_free(slab)) return;
-  const auto scan = static_cast<std::uint8_t>(queue.scan);
-  slab->rest_looks = scan == slab->last_scan ? static_cast<std::uint8_t>(slab->rest_looks + 1) : std::uint8_t{0};
-  slab->last_scan = scan;
-  const bool is_time = slab->shape().bytes >= kPageClassBytes || slab->rest_looks % kRestPeriod == kWaitLooks;
+  // Four bits each.
+  const unsigned scan = queue.scan & 0xF;
+  const unsigned looks = scan == (slab->rest & 0xFU) ? ((slab->rest >> 4) + 1U) % kRestPeriod : 0;
+  slab->rest = static_cast<std::uint8_t>(looks << 4 | scan);
+  const bool is_time = slab->shape().bytes >= kPageClassBytes || looks == kWaitLooks;
   if (at_once || is_time) purge_slab(slab, InUse::kYes);
 }
 

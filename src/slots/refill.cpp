@@ -4,8 +4,10 @@
 //
 // In order: the next group with free objects of the current slab, searched in a circle from where the last search ended
 // (frees land anywhere, and a circle gives them time to gather); then the oldest partial slab of this context that is at
-// least 1/8 free (emptier ones would come back here after a few objects, and taking the most recently freed slab first
-// is 1.6–2.4 times slower under steady random traffic); then the central index; then new memory.
+// least 1/8 free (fuller ones would come back here after a few objects, and taking the most recently freed slab first
+// is 1.6–2.4 times slower under steady random traffic; of objects above 2 KiB, 16 KiB are enough); then the central index;
+// then new memory. A fresh slab is opened a page at a time: only when the opened groups have nothing left does
+// malloc go on to memory that nobody has touched, so a small heap stays small.
 //
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
 #include <bit>
@@ -45,13 +47,21 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
   return places;
 }
 
-// Puts the next group of the current slab that has `least` free objects into the slot. kNoMemory: there is no such group.
+// Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
+bool open_more(Slab* slab) {
+  if (slab->opened >= slab->groups) return false;
+  const unsigned more = slab->opened + groups_of_a_page(slab->shape().bytes);
+  slab->opened = static_cast<std::uint8_t>(more < slab->groups ? more : slab->groups);
+  return true;
+}
+
+// Puts the next opened group of the current slab that has `least` free objects into the slot. kNoMemory: there is none.
 Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
   if (!collect_all(slab, context)) return Refill::kMoved;
-  for (unsigned i = 0; i < slab->groups; ++i) {
-    const unsigned group = (queue.scan + i) % slab->groups;
+  for (unsigned i = 0; i < slab->opened; ++i) {
+    const unsigned group = (queue.scan + i) % slab->opened;
     // A bit freed meanwhile is found next time.
     const std::uint64_t free = owner_bits(slab, group);
     if (static_cast<int>(count_ones(free)) < least) continue;
@@ -96,14 +106,20 @@ Refill detach_full(Context* context, ClassId size_class) {
   return Refill::kNoMemory;
 }
 
-bool is_worth_using(Slab* slab) { return std::uint64_t{free_objects(slab)} * 8 >= slab->count; }
+// An eighth of its objects, or of large ones as many as are offered at a time.
+unsigned least_to_use(const Slab* slab) {
+  const auto share = static_cast<unsigned>(slab->count / 8);
+  const unsigned offered = kOfferedBytes / slab->shape().bytes;
+  return offered < 1 ? 1 : offered < share ? offered : share;
+}
+bool is_worth_using(Slab* slab) { return free_objects(slab) >= least_to_use(slab); }
 
 // From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
 // is always such a group, and it never takes the crumbs.
 void set_least(Slab* slab) {
-  const unsigned average = free_objects(slab) / slab->groups;
+  const unsigned average = (free_objects(slab) - (slab->groups - slab->opened) * kGroupObjects) / slab->opened;
   const unsigned wanted = average * 3 / 4;
-  const unsigned most = slab->shape().least;
+  const unsigned most = most_wanted(slab);
   slab->least = static_cast<std::uint8_t>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
@@ -111,7 +127,8 @@ void set_least(Slab* slab) {
 Refill use_current(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
-  const Refill good = install_next_group(context, size_class, slab->least);
+  Refill good = install_next_group(context, size_class, slab->least);
+  while (good == Refill::kNoMemory && open_more(slab)) good = install_next_group(context, size_class, slab->least);
   if (good != Refill::kNoMemory) return good;
   if (!has_free(slab)) return detach_full(context, size_class);
   if (is_worth_using(slab)) {
@@ -157,18 +174,19 @@ Refill refill(Context* context, ClassId size_class) {
     }
     if (slab == nullptr) {
       source = Event::kRefillNew;
-      slab = make_slab(size_class, context->id);
+      slab = make_slab(size_class, context->id, queue.needs_many ? Expected::kMany : Expected::kFew);
+      queue.needs_many = true;
     }
     if (slab == nullptr) return Refill::kNoMemory;
     context->events.count(source);
     set_listed(slab, Listed::kCurrent);
     slab->idle_ticks = 0;
     slab->purged_at = 0;
-    slab->rest_looks = 0;
+    slab->rest = 0;
     set_least(slab);
     slab->countdown.store(kHeartbeat, std::memory_order_relaxed);  // relaxed: times a later look, no more
     queue.current = slab;
-    queue.scan = slab->groups;  // as if its last group had just been used up: malloc looks at the group before `scan`
+    queue.scan = slab->opened;  // as if its last group had just been used up: malloc looks at the group before `scan`
   }
 }
 
@@ -191,6 +209,19 @@ bool collect_masks(Slab* slab, Context* context, bool& found) {
   return true;
 }
 
+// A slow path by the heartbeat: most likely of the class that malloc is asked for most. If that was so several times in a
+// row, saving pages on this class costs more time than they are worth.
+void note_heat(Context* context, ClassId size_class) {
+  constexpr std::uint8_t kVisits = 4;
+  if (context->hot_class != size_class) context->hot_visits = 0;
+  context->hot_class = size_class;
+  if (++context->hot_visits < kVisits) return;
+  context->hot_visits = 0;
+  ClassQueue& queue = context->queues[size_class];
+  queue.needs_many = true;
+  if (queue.current != nullptr) queue.current->batch = queue.current->shape().batch;
+}
+
 }  // namespace
 
 void* take(ClassId size_class) {
@@ -203,8 +234,10 @@ void* allocate(ClassId size_class) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
-    if (context->heartbeat <= 0) tick();
+    const bool is_heartbeat = context->heartbeat <= 0;
+    if (is_heartbeat) tick();
     if (!context->lock.try_lock()) break;
+    if (is_heartbeat) note_heat(context, size_class);
     const Refill result = refill(context, size_class);
     --context->heartbeat;
     context->lock.unlock();

@@ -26,7 +26,7 @@ void purge_pages(std::uint64_t start, std::uint64_t end) {
 
 }  // namespace
 
-Slab* make_slab(ClassId size_class, std::uint32_t owner) {
+Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   const SizeClass& shape = kSizeClasses[size_class];
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
@@ -52,8 +52,11 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   slab->kind = Kind::kSlab;
   slab->size_class = size_class;
   slab->groups = shape.groups;
-  slab->batch = shape.batch;
-  slab->least = shape.least;
+  // Where memory was used before it is resident already: malloc may go everywhere at once.
+  const bool is_resident = (heap.table.flags(heap.table.id_of(start)) & meta::GranuleTable::kDirty) != 0;
+  slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
+  slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
+  slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);

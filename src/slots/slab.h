@@ -20,9 +20,23 @@ inline void set_listed(Slab* slab, Listed where) {
 
 inline constexpr std::uint64_t kAllFree = ~std::uint64_t{0};
 
-// A new slab of the class, every object free, owned by `owner`, listed nowhere; nullptr when there is no memory. Takes
-// the heap lock.
-Slab* make_slab(ClassId size_class, std::uint32_t owner);
+// How many groups of objects of so many bytes lie in a page, at least 1: the step in which a fresh slab is opened.
+constexpr unsigned groups_of_a_page(std::uint32_t bytes) {
+  constexpr std::uint32_t kStepBytes = 4096;
+  const std::uint32_t groups = kStepBytes / (bytes * kGroupObjects);
+  return groups > 0 ? groups : 1;
+}
+
+enum class Expected { kFew, kMany };
+
+// A new slab of the class, every object free, owned by `owner`, listed nowhere; nullptr when there is no memory. How many
+// objects of it are expected to live decides how much of its memory malloc goes to at once. Takes the heap lock.
+Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected = Expected::kMany);
+
+// Free objects that make a group worth offering, at most: a quarter of what is offered at a time.
+inline std::uint8_t most_wanted(const Slab* slab) {
+  return static_cast<std::uint8_t>((kGroupObjects - slab->batch + 3) / 4);
+}
 
 // Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
 void release_slab(Slab* slab);

@@ -128,7 +128,7 @@ brimful_rseq_sections_begin:
         popcntq BRIMFUL_HEADER_WORDS-8(%r10,%rax,8), %rdx
         cmpl    %r9d, %edx
         jae     .Lfound_\name
-        movzwl  BRIMFUL_HEADER_GROUPS(%r10), %r11d
+        movzbl  BRIMFUL_HEADER_OPENED(%r10), %r11d
 .Lscan_\name:
         cmpl    %r11d, %eax
         jae     \slow
