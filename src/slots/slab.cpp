@@ -53,7 +53,9 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->size_class = size_class;
   slab->groups = shape.groups;
   // Where memory was used before it is resident already: malloc may go everywhere at once.
-  const bool is_resident = (heap.table.flags(heap.table.id_of(start)) & meta::GranuleTable::kDirty) != 0;
+  const GranuleId first = heap.table.id_of(start);
+  const bool is_resident =
+      (heap.table.hugepage_of(first)->dirty() >> first.raw() % meta::kGranulesPerHugepage & 1) != 0;
   slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
