@@ -18,7 +18,7 @@ list(FILTER brimful_common EXCLUDE REGEX "/src/(arch|abi)/")
 if(BRIMFUL_MIDDLE STREQUAL "contexts")
   list(FILTER brimful_common EXCLUDE REGEX "/src/slots/locked/")
 else()
-  list(FILTER brimful_common EXCLUDE REGEX "/src/slots/(free|magazine|reclaim|refill|thread)[.]cpp$")
+  list(FILTER brimful_common EXCLUDE REGEX "/src/slots/(background|free|free_pages|magazine|reclaim|refill|thread)[.]cpp$")
 endif()
 file(GLOB brimful_arch CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.cpp
      ${PROJECT_SOURCE_DIR}/src/arch/${BRIMFUL_ARCH}/*.S)

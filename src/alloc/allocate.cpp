@@ -17,6 +17,7 @@
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "pages/heap.h"
+#include "pages/purger.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
@@ -237,7 +238,8 @@ std::size_t trim() {
   if (scope.nested()) return 0;
   slots::prepare();
   slots::reclaim_all();
-  return pages::trim();
+  const auto purged_slabs = static_cast<std::size_t>(slots::purge_all_pages());
+  return pages::trim() + purged_slabs;
 }
 
 }  // namespace brimful::alloc

@@ -15,6 +15,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "slots/front_end.h"
 #include "slots/thread.h"
 
 namespace brimful::alloc {
@@ -158,7 +159,7 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   if (bytes > kMostBytes || alignment > kMostBytes) return nullptr;
   const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
   const std::uint64_t now_ms = os::calls.now_ms();
-  pages::tick(now_ms);
+  slots::tick(now_ms);
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
   free_deferred(now_ms);
@@ -197,7 +198,7 @@ bool free_large(std::uint64_t start) {
     if (BRIMFUL_UNLIKELY(run == nullptr)) return false;
     free_block(run, now_ms);
   }
-  pages::tick(now_ms);
+  slots::tick(now_ms);
   return true;
 }
 
@@ -219,6 +220,7 @@ void* resize_large(std::uint64_t start, std::size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
   const std::size_t usable = round_up(bytes, os::page_bytes());
   const std::uint64_t now_ms = os::calls.now_ms();
+  slots::tick(now_ms);
   const sync::MutexLock guard(pages::heap.lock);
   Run* run = block_at(start);
   if (BRIMFUL_UNLIKELY(run == nullptr)) return nullptr;  // freed meanwhile: the free() that follows reports it

@@ -13,20 +13,25 @@ namespace brimful::config {
 enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
 enum class Tier : std::int64_t { kDefault, kHardened };
 enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 
 struct Options {
-  std::int64_t front_end;       // FrontEnd
-  std::int64_t verbose;         // 0 or 1
-  std::int64_t purge_delay_ms;  // -1: never
-  std::int64_t tier;            // Tier
-  std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
-  std::int64_t on_exhaustion;   // Exhaustion
-  std::int64_t print_stats;     // PrintStats
-  std::int64_t limit;           // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
-  std::int64_t hugetlb;         // Hugetlb
-  std::int64_t soft_limit;      // as limit: above it, free memory goes back at once
+  std::int64_t front_end;          // FrontEnd
+  std::int64_t verbose;            // 0 or 1
+  std::int64_t purge_delay_ms;     // -1: never
+  std::int64_t tier;               // Tier
+  std::int64_t reserve;            // bytes of the first window; 0: chosen from the limits
+  std::int64_t on_exhaustion;      // Exhaustion
+  std::int64_t print_stats;        // PrintStats
+  std::int64_t limit;              // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
+  std::int64_t hugetlb;            // Hugetlb
+  std::int64_t soft_limit;         // as limit: above it, free memory goes back at once
+  std::int64_t purge;              // Purge
+  std::int64_t muzzy_delay_ms;     // -1: never
+  std::int64_t release_rate;       // bytes per second; 0: any
+  std::int64_t background_thread;  // 0 or 1
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
@@ -63,6 +68,14 @@ inline constexpr OptionInfo kOptions[] = {
      "bytes above which free memory goes back at once; 0: none, auto: from the control group"},
     {"hugetlb", &Options::hugetlb, "off|2M|1G", false, 0, 2, 0,
      "take hugepages of this size from the system's pool as long as it has some"},
+    {"purge", &Options::purge, "dontneed|free", false, 0, 1, 0,
+     "how free memory goes back: at once (MADV_DONTNEED), or when the system wants it (MADV_FREE), later at once"},
+    {"muzzy_delay_ms", &Options::muzzy_delay_ms, nullptr, false, -1, 3600000, 10000,
+     "with purge:free, ms from MADV_FREE to MADV_DONTNEED; -1 never"},
+    {"release_rate", &Options::release_rate, nullptr, true, 0, std::int64_t{1} << 40, 0,
+     "bytes that go back per second at most; 0: any number"},
+    {"background_thread", &Options::background_thread, nullptr, false, 0, 1, 0,
+     "1: a thread gives memory back while the program rests"},
 };
 
 // The values in force. Written by load() only.
@@ -86,6 +99,7 @@ inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
 inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
 inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
 inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
+inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

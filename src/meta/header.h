@@ -80,8 +80,9 @@ struct Slab : Header {
   std::uint8_t batch;       // 64 less the objects of a group that are offered at a time; its context's lock guards it
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t opened;      // groups, from the first, that malloc goes to: 1 … groups; its context's lock guards it
-  std::uint8_t node;  // the NUMA node its memory was taken for; the central lock guards it while it is listed there
-  std::uint8_t unused[2];
+  std::uint8_t rest;        // current: low bits of `scan` at the last look, looks that found the same; as above
+  std::uint16_t purged_at : 13;  // free objects when its free pages went back, 0 after it was in use; the list's lock
+  std::uint16_t node : 3;        // the NUMA node its memory was taken for; as above
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }

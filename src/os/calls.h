@@ -38,6 +38,8 @@ struct Calls {
   bool (*prefer_node)(std::uintptr_t address, std::size_t bytes, std::uint32_t node);
   // Puts pages of the HugeTLB pool in the place of a reserved range (os/hugetlb.h). false, nothing changed: there are none.
   bool (*map_hugetlb)(std::uintptr_t address, std::size_t bytes, unsigned page_shift);
+  // The system may take the memory when it runs short; until then the range keeps its contents (MADV_FREE).
+  bool (*purge_lazily)(std::uintptr_t address, std::size_t bytes);
 };
 
 // The table in use. Only tests write it, and only while no other thread allocates.

@@ -9,11 +9,19 @@
 
 namespace brimful::os {
 
-std::uint64_t monotonic_ns() {
+namespace {
+
+std::uint64_t read_ns(clockid_t clock) {
   const ErrnoGuard guard;
   timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
+
+}  // namespace
+
+std::uint64_t monotonic_ns() { return read_ns(CLOCK_MONOTONIC); }
+
+std::uint64_t thread_cpu_ns() { return read_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace brimful::os

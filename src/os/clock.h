@@ -11,4 +11,7 @@ namespace brimful::os {
 // Nanoseconds of CLOCK_MONOTONIC. errno is kept.
 std::uint64_t monotonic_ns();
 
+// Nanoseconds of processor time that the calling thread has had: one system call. errno is kept.
+std::uint64_t thread_cpu_ns();
+
 }  // namespace brimful::os

@@ -81,9 +81,14 @@ std::uint64_t linux_now_ms() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
 }
 
-constexpr Calls kLinux = {linux_map,    linux_decommit,   linux_commit,      linux_purge,
-                          linux_unmap,  linux_move_pages, linux_resize,      linux_name,
-                          linux_now_ms, linux_node,       linux_prefer_node, linux_map_hugetlb};
+bool linux_purge_lazily(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return succeeded(syscall(SYS_madvise, address, bytes, MADV_FREE));
+}
+
+constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,      linux_purge,  linux_unmap,
+                          linux_move_pages,  linux_resize,      linux_name,        linux_now_ms, linux_node,
+                          linux_prefer_node, linux_map_hugetlb, linux_purge_lazily};
 
 }  // namespace
 

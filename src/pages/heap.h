@@ -23,11 +23,4 @@ struct Heap {
 
 extern Heap heap;
 
-// Gives memory back that was freed purge_delay_ms ago or longer, in slices, at most every few ms: for slow paths to
-// call with the current time. Takes the heap lock if it is free and there is something to do; never waits for it.
-void tick(std::uint64_t now_ms);
-
-// Gives back all free memory now. Returns bytes given back. Takes the heap lock.
-std::size_t trim();
-
 }  // namespace brimful::pages

@@ -198,6 +198,7 @@ void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
   const std::uint32_t dirty = hugepage->dirty();
   const std::uint32_t clean = granules & ~dirty;
   stats_.dirty_bytes -= bytes_in(granules & dirty);
+  if (hugepage->has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= bytes_in(granules & dirty);
   if (clean != 0) {
     const std::uint32_t given_back = clean & hugepage->used_once;
     if (given_back != 0) {
@@ -231,6 +232,7 @@ void PageHeap::mind_the_peak() {
 // Some granules of a hugepage are free again.
 void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64_t now_ms) {
   BRIMFUL_ASSERT(hugepage->state == Hugepage::State::kUsed && (hugepage->free & granules) == 0);
+  unmuzzy(hugepage);
   hugepage->free |= granules;
   hugepage->set_dirty(hugepage->dirty() | granules);
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone

@@ -38,6 +38,7 @@ struct PageStats {
   std::size_t committed_bytes;  // usable part of it
   std::size_t used_bytes;       // handed out
   std::size_t dirty_bytes;      // free, not given back yet
+  std::size_t muzzy_bytes;      // of those: the system may take them when it wants (purge:free)
   std::size_t purged_bytes;     // given back, in total
   std::size_t refaulted_bytes;  // of those: asked for again within 10 s, in total
 
@@ -80,6 +81,17 @@ class PageHeap {
   // back. `now_ms` is the time by the clock that gave the frees theirs; a cutoff from then on means everything.
   std::size_t purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
 
+  // With purge:free, memory that was freed before `cutoff_ms` is first only offered to the system. Returns bytes offered.
+  std::size_t soften(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
+
+  // As purge(), of memory that was offered before `cutoff_ms`.
+  std::size_t purge_muzzy(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
+    return purge_list(muzzy_, cutoff_ms, budget, now_ms);
+  }
+
+  // Memory goes back by other mappings: nothing may be offered.
+  [[nodiscard]] bool is_strict() const { return strict_overcommit_; }
+
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
   [[nodiscard]] bool was_used(std::uint64_t address);
 
@@ -87,7 +99,7 @@ class PageHeap {
   [[nodiscard]] unsigned node_of(std::uint64_t start) { return table_.hugepage_of(table_.id_of(start))->node - 1U; }
 
   [[nodiscard]] PageStats stats() const { return stats_; }
-  [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() != 0; }
+  [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() + muzzy_.count() != 0; }
 
  private:
   using Hugepage = meta::Hugepage;
@@ -138,6 +150,9 @@ class PageHeap {
   void forget_clean(Hugepage* hugepage);
   void list_dirty(Hugepage* hugepage, bool whole);
   void unlist_dirty(Hugepage* hugepage);
+  void unmuzzy(Hugepage* hugepage);
+  bool soften(Hugepage* hugepage, std::uint64_t now_ms);
+  std::size_t soften_list(DirtyList& list, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
   std::size_t purge_list(DirtyList& list, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
   std::size_t purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
   std::size_t purge_parts(Hugepage* hugepage, std::size_t budget, std::uint64_t now_ms);
@@ -156,6 +171,7 @@ class PageHeap {
   Filler tails_[kMaxNodes];  // of hugepages where a long run ends
   DirtyList dirty_whole_{table_, Hugepage::kDirtyWhole};
   DirtyList dirty_parts_{table_, Hugepage::kDirtyPart};
+  DirtyList muzzy_{table_, Hugepage::kMuzzy};
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
   Window windows_[kMaxWindows] = {};

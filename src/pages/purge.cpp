@@ -31,6 +31,14 @@ bool is_due(const Hugepage& hugepage, std::uint64_t cutoff_ms, std::uint64_t now
 void PageHeap::unlist_dirty(Hugepage* hugepage) {
   if (hugepage->has(Hugepage::kDirtyWhole)) dirty_whole_.remove(hugepage);
   if (hugepage->has(Hugepage::kDirtyPart)) dirty_parts_.remove(hugepage);
+  if (hugepage->has(Hugepage::kMuzzy)) muzzy_.remove(hugepage);
+}
+
+// Its free memory counts as dirty again: some of it is about to change hands, or the system refused it.
+void PageHeap::unmuzzy(Hugepage* hugepage) {
+  if (!hugepage->has(Hugepage::kMuzzy)) return;
+  muzzy_.remove(hugepage);
+  stats_.muzzy_bytes -= GranuleCount(count_ones(hugepage->free_and_dirty())).bytes();
 }
 
 // Puts the hugepage behind the others, with a stamp that is not before theirs.
@@ -76,6 +84,7 @@ bool PageHeap::give_back(Hugepage* first, std::uint32_t granules, std::uint32_t 
   if (!given_back) return false;
   for (std::uint32_t i = 0; i < hugepages; ++i) {
     Hugepage& hugepage = first[i];
+    if (hugepage.has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= GranuleCount(count_ones(granules)).bytes();
     hugepage.set_dirty(hugepage.dirty() & ~granules);
     if (strict_overcommit_) hugepage.committed &= ~granules;
     hugepage.purged_ms = static_cast<std::uint32_t>(now_ms);
@@ -143,8 +152,49 @@ std::size_t PageHeap::purge_list(DirtyList& list, std::uint64_t cutoff_ms, std::
 }
 
 std::size_t PageHeap::purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
-  const std::size_t whole = purge_list(dirty_whole_, cutoff_ms, budget, now_ms);
-  return whole < budget ? whole + purge_list(dirty_parts_, cutoff_ms, budget - whole, now_ms) : whole;
+  std::size_t purged = 0;
+  for (DirtyList* list : {&dirty_whole_, &dirty_parts_, &muzzy_}) {
+    if (purged < budget) purged += purge_list(*list, cutoff_ms, budget - purged, now_ms);
+  }
+  return purged;
+}
+
+// Offers all free dirty memory of the hugepage to the system. false: it was refused (locked in memory).
+bool PageHeap::soften(Hugepage* hugepage, std::uint64_t now_ms) {
+  const bool whole = hugepage->state == Hugepage::State::kFree;
+  const std::uint32_t granules = hugepage->free_and_dirty();
+  bool done = true;
+  for (std::uint32_t left = granules; left != 0;) {
+    const auto first = static_cast<unsigned>(std::countr_zero(left));
+    const auto count = static_cast<std::uint32_t>(std::countr_one(left >> first));
+    const std::uint64_t start = hugepage->address() + GranuleCount(first).bytes();
+    done = os::calls.purge_lazily(start, GranuleCount(count).bytes()) && done;
+    left &= ~bits_from(first, count);
+  }
+  unlist_dirty(hugepage);
+  hugepage->stamp_ms = hugepage->oldest_ms = static_cast<std::uint32_t>(now_ms);
+  if (!done) {
+    list_dirty(hugepage, whole);
+    return false;
+  }
+  muzzy_.push_back(hugepage);
+  stats_.muzzy_bytes += GranuleCount(count_ones(granules)).bytes();
+  return true;
+}
+
+std::size_t PageHeap::soften_list(DirtyList& list, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
+  const std::size_t before = stats_.muzzy_bytes;
+  for (std::uint32_t left = list.count(); left != 0 && stats_.muzzy_bytes - before < budget; --left) {
+    Hugepage* hugepage = list.front();
+    if (hugepage == nullptr || !is_due(*hugepage, cutoff_ms, now_ms)) break;
+    soften(hugepage, now_ms);
+  }
+  return stats_.muzzy_bytes - before;
+}
+
+std::size_t PageHeap::soften(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
+  const std::size_t whole = soften_list(dirty_whole_, cutoff_ms, budget, now_ms);
+  return whole < budget ? whole + soften_list(dirty_parts_, cutoff_ms, budget - whole, now_ms) : whole;
 }
 
 }  // namespace brimful::pages

@@ -30,6 +30,8 @@ void Central::add(Slab* slab) {
   // pairs with: take() by way of the lock; readers that compare the owner only need its value
   slab->owner.store(kOwnerCentral, std::memory_order_release);
   set_listed(slab, Listed::kCentral);
+  slab->idle_ticks = 0;
+  slab->purged_at = 0;
   slabs_.push_back(slab);
 }
 

@@ -41,6 +41,10 @@ class alignas(kCentralAlignment) Central {
   // Releases the slabs of the index that have no live object, and an empty shared slab.
   void release_empty();
 
+  // Gives back free pages of up to `budget` slabs that have lain here for a while, or, `at_once`, of any. Never waits for
+  // the lock. Returns how many slabs that were.
+  int purge_free_pages(int budget, bool at_once);
+
   // One object of the shared slab; nullptr when there is no memory.
   void* allocate_shared(ClassId size_class);
 

@@ -56,7 +56,9 @@ struct alignas(64) Context {
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
   bool orphaned;            // its thread did not survive a fork; heap lock
-  ClassId hot_class;        // whose malloc last found the heartbeat used up, and how often in a row; `lock`
+  // Barriers abort what runs here, so another may take it apart. Written when it is taken.
+  std::atomic<bool> is_closable;
+  ClassId hot_class;  // whose malloc last found the heartbeat used up, and how often in a row; `lock`
   std::uint8_t hot_visits;
 
   std::atomic<Slab*> inbox;

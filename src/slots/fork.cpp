@@ -71,7 +71,7 @@ void after_fork_in_child() {
   pages::heap.lock.reset();
   for (Central& index : central) index.lock.reset();
   for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
-  if (is_per_cpu()) os::register_rseq_barrier();
+  if (is_per_cpu() || has_barrier()) os::register_rseq_barrier();
   release_fork_scope();
 }
 

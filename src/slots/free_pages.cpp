@@ -3,69 +3,135 @@
 // Free pages inside live slabs go back to the system, too. No list runs through free objects, so a page that only holds
 // free ones holds nothing: it can be dropped, and comes back as zeros when malloc offers its objects again.
 //
-// Done for the running context's own slabs, a bounded number at a time, when they have been left alone for a while. Only
-// objects that are free by the slab's word count: those in the offered word may be taken at any moment. Nothing is
-// offered meanwhile, because the context's lock is held and this thread was seen to run in the context after taking it:
-// a malloc that had begun to offer before was aborted, and one that begins later finds the lock taken.
-#include <bit>
+// Which bits may be trusted depends on where the slab is:
+//
+//   in a queue or in the central index    all three words: objects are handed out of a current slab only, and it takes the
+//                                         list's lock to make it one. So anybody who holds that lock may purge
+//   current                               the freed word, less what is offered, which malloc may take at any moment; and
+//                                         only by a thread that holds the lock and was seen to run in the context after
+//                                         taking it: a malloc that had begun to offer before was aborted, and one that begins
+//                                         later finds the lock taken
+//
+// A bounded number at a time, when a slab has been left alone for a while, and again only when a page's worth of objects
+// has been freed since. malloc_trim() waits for nothing and leaves out nothing whose lock is free.
+#include <atomic>
 
+#include "config/options.h"
 #include "os/calls.h"
+#include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
+#include "slots/thread.h"
 
 namespace brimful::slots {
 namespace {
 
 constexpr int kSlabsAtATime = 256;
+// Of each class's index: slabs purged, and slabs looked at, while its lock is held.
+constexpr int kCentralSlabsAtATime = 128;
+constexpr int kCentralLooks = 1024;
 // A partial slab is looked at when it has waited for two looks, then at every eighth.
 constexpr unsigned kWaitLooks = 2;
 constexpr unsigned kLookPeriod = 8;
-// Of the slab in use only classes whose objects hold pages are worth a look.
+// The slab in use of a class whose objects hold pages is looked at each time, of others when it has been at rest.
 constexpr std::uint32_t kPageClassBytes = 2048;
+constexpr unsigned kRestPeriod = 16;
+constexpr std::uint64_t kCentralEveryMs = 250;
+constinit std::atomic<std::uint64_t> next_central_ms{0};
 
-// Drops the whole pages inside [start, end).
-void purge_pages(std::uint64_t start, std::uint64_t end) {
-  const std::size_t page = os::page_bytes();
-  const std::uint64_t first = round_up(start, page);
-  const std::uint64_t last = round_down(end, page);
-  if (first < last) os::calls.purge(first, last - first);
+// Enough has been freed since the slab was last purged. Notes it: the caller purges.
+bool has_news(Slab* slab) {
+  const unsigned free = free_objects(slab);
+  if (free <= slab->purged_at || std::uint64_t{free - slab->purged_at} * slab->shape().bytes < os::page_bytes()) {
+    return false;
+  }
+  slab->purged_at = free & 0x1FFF;
+  return true;
+}
+
+// The current slab of the running context, whose lock is held.
+void purge_current(ClassQueue& queue, bool at_once) {
+  Slab* slab = queue.current;
+  if (slab == nullptr || !has_free(slab)) return;
+  // Four bits each.
+  const unsigned scan = queue.scan & 0xF;
+  const unsigned looks = scan == (slab->rest & 0xFU) ? ((slab->rest >> 4) + 1U) % kRestPeriod : 0;
+  slab->rest = static_cast<std::uint8_t>(looks << 4 | scan);
+  const bool is_time = slab->shape().bytes >= kPageClassBytes || looks == kWaitLooks;
+  if (at_once || is_time) purge_slab(slab, InUse::kYes);
 }
 
 }  // namespace
 
-void purge_slab(Slab* slab) {
-  std::uint64_t run = 0;  // start of the current run of free objects
-  for (unsigned g = 0; g < slab->groups; ++g) {
-    // pairs with: the owner's free (the objects' last use). Offered objects are left alone.
-    const std::uint64_t free =
-        slab->word(g).load(std::memory_order_acquire) & ~slab->offered(g).load(std::memory_order_acquire);
-    if (free == kAllFree && run != 0) continue;
-    for (unsigned bit = 0; bit < kGroupObjects; ++bit) {
-      const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);
-      const bool is_free = (free >> bit & 1) != 0;
-      if (is_free && run == 0) run = object;
-      if (!is_free && run != 0) {
-        purge_pages(run, object);
-        run = 0;
-      }
+int purge_partial_slabs(Context* context, int budget, bool at_once) {
+  int purged = 0;
+  for (ClassQueue& queue : context->queues) {
+    for (Slab* slab = queue.partial.front(); slab != nullptr && purged < budget; slab = slab->next) {
+      if (!at_once && slab->idle_ticks++ % kLookPeriod != kWaitLooks) continue;
+      if (!has_news(slab)) continue;
+      purge_slab(slab, InUse::kNo);
+      ++purged;
     }
   }
-  if (run != 0) purge_pages(run, slab->object(slab->count));
+  return purged;
 }
 
-void purge_free_pages(Context* context) {
+void purge_free_pages(Context* context, bool at_once) {
   std::uint64_t nothing = 0;
   if (arch::brimful_seq_or(context, &nothing, 0) != arch::Outcome::kDone) return;
-  int budget = kSlabsAtATime;
-  for (ClassQueue& queue : context->queues) {
-    Slab* current = queue.current;
-    if (current != nullptr && current->shape().bytes >= kPageClassBytes && has_free(current)) purge_slab(current);
-    for (Slab* slab = queue.partial.front(); slab != nullptr && budget > 0; slab = slab->next) {
-      if (slab->idle_ticks++ % kLookPeriod != kWaitLooks) continue;
-      purge_slab(slab);
-      --budget;
+  for (ClassQueue& queue : context->queues) purge_current(queue, at_once);
+  purge_partial_slabs(context, kSlabsAtATime, at_once);
+}
+
+int Central::purge_free_pages(int budget, bool at_once) {
+  if (!lock.try_lock()) return 0;
+  int purged = 0;
+  int looks = at_once ? INT32_MAX : kCentralLooks;
+  slabs_.rotate([&](Slab* slab) {
+    if (purged == budget || looks-- == 0) return false;
+    if (!at_once && slab->idle_ticks < kWaitLooks) {
+      ++slab->idle_ticks;
+    } else if (has_news(slab)) {
+      purge_slab(slab, InUse::kNo);
+      ++purged;
+    }
+    return true;
+  });
+  lock.unlock();
+  return purged;
+}
+
+void purge_idle_pages(std::uint64_t now_ms) {
+  if (config::options.purge_delay_ms < 0) return;
+  // relaxed: two threads may both look; the locks sort them
+  if (now_ms < next_central_ms.load(std::memory_order_relaxed)) return;
+  next_central_ms.store(now_ms + kCentralEveryMs, std::memory_order_relaxed);  // relaxed: as above
+  for (Central& index : central) index.purge_free_pages(kCentralSlabsAtATime, false);
+  // Most contexts are closed when they are idle, so that what they had lies in the index.
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    if (is_closable(context) || !context->lock.try_lock()) continue;
+    purge_partial_slabs(context, kCentralSlabsAtATime, false);
+    context->lock.unlock();
+  }
+}
+
+int purge_all_pages() {
+  int purged = 0;
+  Context* own = current_context();
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    if (!context->lock.try_lock()) continue;
+    drain_inbox(context);
+    purged += purge_partial_slabs(context, INT32_MAX, true);
+    if (context == own) purge_free_pages(context, true);
+    context->lock.unlock();
+  }
+  for (Central& index : central) {
+    // The lock is let go between slices: a malloc may wait for it.
+    for (int more = kCentralSlabsAtATime; more == kCentralSlabsAtATime; purged += more) {
+      more = index.purge_free_pages(kCentralSlabsAtATime, true);
     }
   }
+  return purged;
 }
 
 }  // namespace brimful::slots

@@ -33,6 +33,14 @@ void on_countdown(Slab* slab);
 // Time passes: purging, idle contexts, empty current slabs. Cheap when nothing is due.
 void tick();
 
+// As tick(), for slow paths of large blocks, which know the time and need no context. Nothing but a comparison when
+// nothing is due.
+void tick(std::uint64_t now_ms);
+
+// Gives back the free pages of every slab that can be locked without waiting, and that no other thread is using. Returns
+// how many slabs those were. For malloc_trim().
+int purge_all_pages();
+
 // Gives back every slab without a live object, as far as no lock has to be waited for: the running context's, those of
 // other CPUs (whose threads go on from the central index), and the index's. For the moment before memory is refused.
 void reclaim_all();
@@ -65,14 +73,20 @@ void release_context(Context* context);
 // holds context->lock.
 void release_empty_currents(Context* context, unsigned ticks);
 
-// Gives back the pages of the running context's slabs that hold free objects only, a few slabs at a time. Caller holds
-// context->lock.
-void purge_free_pages(Context* context);
+// Gives back the pages of the running context's slabs that hold free objects only: a few slabs at a time, when they have
+// been left alone, or `at_once`. Caller holds context->lock.
+void purge_free_pages(Context* context, bool at_once);
+
+// The same for up to `budget` partial slabs of any context. Returns how many. Caller holds context->lock.
+int purge_partial_slabs(Context* context, int budget, bool at_once);
+
+// The same for slabs of the central index, and of other threads' contexts. At most four times a second.
+void purge_idle_pages(std::uint64_t now_ms);
 
 // Releases one context whose thread did not survive a fork. Cheap when there is none.
 void reclaim_orphans();
 
-// Empties per-CPU contexts that have been idle for a second. At most twice a second.
+// Empties contexts that have been idle for a second. At most twice a second.
 void reclaim_idle(std::uint64_t now_ms);
 
 }  // namespace brimful::slots

@@ -32,6 +32,14 @@ class NodeLists {
     for (std::uint32_t i = 0; far_ != nullptr && i < kFarLists; ++i) visit_list(far_[i], visit);
   }
 
+  // Calls visit(slab) for each slab, and puts it behind the others of its list, until visit() returns false: over many
+  // calls each gets its turn, and the order in which they are taken stays.
+  template <class Visit>
+  void rotate(const Visit& visit) {
+    bool goes_on = rotate_list(near_, visit);
+    for (std::uint32_t i = 0; goes_on && far_ != nullptr && i < kFarLists; ++i) goes_on = rotate_list(far_[i], visit);
+  }
+
  private:
   static constexpr std::uint32_t kFarLists = os::kMaxNodes - 1;
 
@@ -44,6 +52,18 @@ class NodeLists {
       visit(slab);
       slab = next;
     }
+  }
+
+  template <class Visit>
+  static bool rotate_list(List<Slab>& list, const Visit& visit) {
+    Slab* first = nullptr;
+    for (Slab* slab = list.front(); slab != nullptr && slab != first; slab = list.front()) {
+      if (!visit(slab)) return false;
+      if (first == nullptr) first = slab;
+      list.remove(slab);
+      list.push_back(slab);
+    }
+    return true;
   }
 
   List<Slab> near_;            // of node 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Taking contexts apart: at thread exit, after a fork that a thread did not survive, and when a CPU's context has been
-// idle for a second, because nothing that is free may stay with somebody who does not come back for it.
+// Taking contexts apart: at thread exit, after a fork that a thread did not survive, and when a context has been idle for
+// a second, because nothing that is free may stay with somebody who does not come back for it.
 //
-// An idle CPU context may be entered by a thread at any moment, so it is first closed from outside: its id is taken away
+// An idle context may be entered by a thread at any moment, so it is first closed from outside: its id is taken away
 // (pending sequences refuse), its slots are emptied (malloc misses), its slabs are marked "moving" (free goes the
 // remote way), and one membarrier aborts every sequence that read the old state. A second round of the slots follows,
 // for a malloc that refilled its slot in between. From there on the words change only through the remote masks, as for
@@ -23,6 +23,9 @@ namespace {
 
 constexpr std::uint64_t kIdleMs = 1000;
 constexpr std::uint64_t kLookEveryMs = 500;
+// Contexts closed at a time: two barriers each. With more to do, the next look comes sooner.
+constexpr int kMostAtATime = 8;
+constexpr std::uint64_t kGoOnMs = 20;
 constinit std::atomic<std::uint64_t> next_look_ms{0};
 constinit std::atomic<bool> orphans_wait{false};
 
@@ -76,7 +79,7 @@ void release_context(Context* context) {
 
 namespace {
 
-// Empties a CPU's context that no thread should be running in (one that is loses only its speed). Caller holds its
+// Empties a context that no thread should be running in (one that is loses only its speed). Caller holds its
 // lock. false: this kernel has no barrier for it (before Linux 5.10); nothing has changed.
 bool close_context(Context* context) {
   drain_inbox(context);
@@ -159,18 +162,23 @@ void reclaim_orphans() {
 
 void reclaim_idle(std::uint64_t now_ms) {
   // relaxed: two threads may both look; the contexts' locks sort them
-  if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed)) || !is_per_cpu()) return;
+  if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed))) return;
   next_look_ms.store(now_ms + kLookEveryMs, std::memory_order_relaxed);  // relaxed: as above
   const std::uint32_t own_id = current_id();
+  int budget = kMostAtATime;
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     const std::uint64_t active = context->active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (context->id == own_id || context->taken) continue;
+    if (context->id == own_id || !is_closable(context)) continue;
     if (active == 0) {
       if (keeps_something(context))
         context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
       continue;
     }
     if (now_ms - active < kIdleMs) continue;
+    if (budget-- == 0) {
+      next_look_ms.store(now_ms + kGoOnMs, std::memory_order_relaxed);  // relaxed: as above
+      return;
+    }
     if (!context->lock.try_lock()) continue;
     const bool closed = close_context(context);
     context->lock.unlock();
@@ -187,7 +195,7 @@ void reclaim_all() {
     release_empty_partials(context);
     if (context == own) {
       release_empty_currents(context, 0);
-    } else if (is_per_cpu() && !context->taken) {
+    } else if (is_closable(context)) {
       close_context(context);
     }
     context->lock.unlock();

@@ -16,6 +16,8 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "pages/purger.h"
+#include "slots/background.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
@@ -181,6 +183,8 @@ Refill refill(Context* context, ClassId size_class) {
     context->events.count(source);
     set_listed(slab, Listed::kCurrent);
     slab->idle_ticks = 0;
+    slab->purged_at = 0;
+    slab->rest = 0;
     set_least(slab);
     slab->countdown.store(kHeartbeat, std::memory_order_relaxed);  // relaxed: times a later look, no more
     queue.current = slab;
@@ -273,6 +277,7 @@ bool collect_all(Slab* slab, Context* context) {
 
 void enqueue(Context* context, Slab* slab) {
   slab->idle_ticks = 0;
+  slab->purged_at = 0;
   slab->countdown.store(busy_groups(slab), std::memory_order_relaxed);  // relaxed: times a later look
   set_listed(slab, Listed::kQueue);
   context->queues[slab->size_class].partial.push_back(slab);
@@ -303,27 +308,44 @@ void release_empty_currents(Context* context, unsigned ticks) {
   }
 }
 
-void tick() {
+namespace {
+
+// What the running context keeps without need.
+void sweep(Context* context, std::uint64_t now_ms) {
   constexpr std::uint64_t kSweepMs = 250;
-  const std::uint64_t now_ms = os::calls.now_ms();
-  pages::tick(now_ms);
+  if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
+  context->swept_ms = now_ms;
+  flush_magazines(context);
+  release_empty_currents(context, 1);
+  if (config::options.purge_delay_ms >= 0) purge_free_pages(context, false);
+  context->lock.unlock();
+}
+
+}  // namespace
+
+void tick(std::uint64_t now_ms) {
+  if (BRIMFUL_LIKELY(!pages::tick(now_ms, !has_background_thread()))) return;
   if (pages::takes_reclaim_order(now_ms)) {
     reclaim_all();
     pages::trim();
   }
+  keep_background_thread(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
+  purge_idle_pages(now_ms);
+  Context* context = current_context();
+  if (context != nullptr) sweep(context, now_ms);
+}
+
+void tick() {
+  const std::uint64_t now_ms = os::calls.now_ms();
+  reclaim_orphans();
+  tick(now_ms);
   Context* context = current_context();
   if (context == nullptr) return;
   // relaxed: read by reclaim_idle() as a rough age
   context->active_ms.store(now_ms, std::memory_order_relaxed);
   context->heartbeat = arch::has_fast_advance() ? 4 * kHeartbeat : 0;
-  if (now_ms - context->swept_ms < kSweepMs || !context->lock.try_lock()) return;
-  context->swept_ms = now_ms;
-  flush_magazines(context);
-  release_empty_currents(context, 1);
-  if (config::options.purge_delay_ms >= 0) purge_free_pages(context);
-  context->lock.unlock();
 }
 
 }  // namespace brimful::slots

@@ -15,6 +15,17 @@
 #include "slots/events.h"
 
 namespace brimful::slots {
+namespace {
+
+// Drops the whole pages inside [start, end).
+void purge_pages(std::uint64_t start, std::uint64_t end) {
+  const std::size_t page = os::page_bytes();
+  const std::uint64_t first = round_up(start, page);
+  const std::uint64_t last = round_down(end, page);
+  if (first < last) os::calls.purge(first, last - first);
+}
+
+}  // namespace
 
 Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   const SizeClass& shape = kSizeClasses[size_class];
@@ -50,7 +61,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
-  slab->node = static_cast<std::uint8_t>(heap.pages.node_of(start));
+  slab->node = heap.pages.node_of(start) & (os::kMaxNodes - 1);
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);
@@ -60,6 +71,27 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
 void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
   meta::report_double_free("free", *slab,
                            std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+}
+
+void purge_slab(Slab* slab, InUse in_use) {
+  std::uint64_t run = 0;  // start of the current run of free objects
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    // pairs with: the owner's free (the objects' last use)
+    const std::uint64_t word = slab->word(g).load(std::memory_order_acquire);
+    const std::uint64_t offered = slab->offered(g).load(std::memory_order_acquire);  // pairs with: as above
+    const std::uint64_t free = in_use == InUse::kNo ? free_bits(slab, g) : word & ~offered;
+    if (free == kAllFree && run != 0) continue;
+    for (unsigned bit = 0; bit < kGroupObjects; ++bit) {
+      const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);
+      const bool is_free = (free >> bit & 1) != 0;
+      if (is_free && run == 0) run = object;
+      if (!is_free && run != 0) {
+        purge_pages(run, object);
+        run = 0;
+      }
+    }
+  }
+  if (run != 0) purge_pages(run, slab->object(slab->count));
 }
 
 void release_slab(Slab* slab) {

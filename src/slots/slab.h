@@ -41,9 +41,13 @@ inline std::uint8_t most_wanted(const Slab* slab) {
 // Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
 void release_slab(Slab* slab);
 
-// Gives back the pages of the slab that hold nothing but objects which are free by its words and not offered. The caller
-// sees to it that none of them is offered meanwhile. System calls: one for each run of free pages.
-void purge_slab(Slab* slab);
+// Whether objects of a slab may be handed out meanwhile.
+enum class InUse : bool { kNo, kYes };
+
+// Gives back the pages of the slab that hold nothing but free objects. In use: objects that are free by its words and not
+// offered, and the caller sees to it that none of them is offered meanwhile (slots/free_pages.cpp). System calls: one for
+// each run of free pages.
+void purge_slab(Slab* slab, InUse in_use);
 
 // Bits of the group that its owner knows to be free: a snapshot. Who acts on it holds the lock that makes it exact, or only
 // decides what to look at.

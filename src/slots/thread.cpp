@@ -24,6 +24,7 @@ namespace {
 struct Mode {
   bool per_cpu;
   bool uses_mm_cid;
+  bool has_barrier;            // for the contexts of threads; CPUs' are not used without
   std::uint32_t cpu_contexts;  // per CPU: ids below are CPUs', from here on threads'
 };
 constinit Mode mode = {};
@@ -134,6 +135,7 @@ void choose_mode(Line& description) {
   } else {
     description << "thread (" << reason << ")";
   }
+  if (!mode.per_cpu && arch::kRestartable && area.rseq_cs != nullptr) mode.has_barrier = os::register_rseq_barrier();
   next_thread_id = mode.cpu_contexts;
   set_magazine_limits(0);
   has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
@@ -149,6 +151,8 @@ void attach() {
   } else {
     Context* context = take_thread_context();
     if (context == nullptr) return;  // stays at the dummies; tries again at its next slow path
+    // relaxed: until now the context was empty; the lock that closing takes orders what comes after
+    context->is_closable.store(mode.has_barrier && area.rseq_cs != nullptr, std::memory_order_relaxed);
     state.own_context = context;
     state.own_id = context->id;
     thread.context_id = &state.own_id;
@@ -179,10 +183,18 @@ Context* current_context() {
 
 Context* all_contexts() { return every_context.load(std::memory_order_acquire); }  // pairs with: make_context()
 
+bool is_closable(const Context* context) {
+  if (mode.per_cpu && context->id < mode.cpu_contexts) return true;
+  return context->is_closable.load(std::memory_order_relaxed);  // relaxed: as attach() says
+}
+
+bool has_barrier() { return mode.has_barrier; }
+
 bool is_per_cpu() { return mode.per_cpu; }
 
 void recycle_context(Context* context) {
   const sync::MutexLock guard(pages::heap.lock);
+  context->active_ms.store(0, std::memory_order_relaxed);  // relaxed: a rough age; nothing is left to reclaim
   context->taken = false;
   context->orphaned = false;
   context->next_free = free_thread_contexts;

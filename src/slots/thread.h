@@ -52,8 +52,14 @@ Context* current_context();
 // The context of an id, or nullptr.
 Context* context_of(std::uint32_t id);
 
+// Threads' contexts rely on barriers: registering for them has to be done again in the child of a fork.
+bool has_barrier();
+
 // Head of the list of every context.
 Context* all_contexts();
+
+// A barrier aborts the sequences that run in the context: it may be closed from outside (slots/reclaim.cpp).
+bool is_closable(const Context* context);
 
 // true: threads share the contexts of CPUs.
 bool is_per_cpu();

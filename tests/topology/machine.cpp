@@ -7,6 +7,7 @@
 
 #include "os/numa.h"
 #include "pages/heap.h"
+#include "pages/purger.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
 #include "traffic.h"

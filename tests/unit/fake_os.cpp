@@ -70,13 +70,14 @@ constexpr os::Calls kFake = {fake_map,
                              fake_now_ms,
                              fake_node,
                              fake_prefer_node,
-                             fake_map_hugetlb};
+                             fake_map_hugetlb,
+                             fake<Call::kPurgeLazily, &os::Calls::purge_lazily>};
 
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",   "reserve",    "decommit", "commit",      "purge",
-                                              "unmap", "move_pages", "resize",   "prefer_node", "hugetlb"};
+  constexpr const char* kNames[kCallKinds] = {"map",        "reserve", "decommit",    "commit",  "purge",       "unmap",
+                                              "move_pages", "resize",  "prefer_node", "hugetlb", "purge_lazily"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

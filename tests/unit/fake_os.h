@@ -19,8 +19,20 @@
 namespace brimful::testing {
 
 // kMap takes memory, kReserve only address space.
-enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize, kPreferNode, kHugetlb };
-inline constexpr std::size_t kCallKinds = 10;
+enum class Call {
+  kMap,
+  kReserve,
+  kDecommit,
+  kCommit,
+  kPurge,
+  kUnmap,
+  kMovePages,
+  kResize,
+  kPreferNode,
+  kHugetlb,
+  kPurgeLazily
+};
+inline constexpr std::size_t kCallKinds = 11;
 const char* name_of(Call kind);
 
 struct Range {

@@ -18,7 +18,7 @@
 #include "config/options.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
-#include "pages/heap.h"
+#include "pages/purger.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
@@ -130,7 +130,7 @@ void sweep(ClassId size_class, unsigned sweeps, int* budget) {
       unlist(slabs, slab);
       release_slab(slab);
     } else if (!is_empty && budget != nullptr && *budget > 0 && waited % kSweepPeriod == kWaitSweeps) {
-      purge_slab(slab);
+      purge_slab(slab, InUse::kNo);
       --*budget;
     }
     slab = next;
@@ -201,9 +201,10 @@ void free_nested(Slab* slab, std::uint64_t index) {
 // Never reached: free() of arch/ counts down for the owner's context only.
 void on_countdown(Slab*) { tick(); }
 
-void tick() {
-  const std::uint64_t now_ms = os::calls.now_ms();
-  pages::tick(now_ms);
+void tick() { tick(os::calls.now_ms()); }
+
+void tick(std::uint64_t now_ms) {
+  pages::tick(now_ms, true);
   std::uint64_t last_ms = swept_ms.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
   // relaxed: it only chooses the one that sweeps
   if (now_ms - last_ms < kSweepMs || !swept_ms.compare_exchange_strong(last_ms, now_ms, std::memory_order_relaxed)) {
@@ -213,6 +214,12 @@ void tick() {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     sweep(static_cast<ClassId>(c), 1, config::options.purge_delay_ms >= 0 ? &budget : nullptr);
   }
+}
+
+int purge_all_pages() {
+  int budget = INT32_MAX;
+  for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, &budget);
+  return INT32_MAX - budget;
 }
 
 void reclaim_all() {

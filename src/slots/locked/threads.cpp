@@ -24,6 +24,8 @@ Context* context_of(std::uint32_t) { return nullptr; }
 Context* current_context() { return nullptr; }
 Context* all_contexts() { return nullptr; }
 bool is_per_cpu() { return false; }
+bool is_closable(const Context*) { return false; }
+bool has_barrier() { return false; }
 void orphan_other_threads() {}
 
 }  // namespace brimful::slots

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// A thread of the library's own. Everything about it that could disturb the program is decided here: it takes no signal,
+// nobody joins it, and its stack is small.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::os {
+
+// Starts a thread that runs `body`, with the name `name` (15 letters at most). 0, or the error. pthread_create() may
+// allocate: the caller holds no lock and is in no slow path. errno is kept.
+int start_thread(void* (*body)(void*), const char* name);
+
+// Sleeps; signals end it early. errno is kept.
+void sleep_ms(std::uint64_t ms);
+
+// A page of memory that is filled with zeros in the child of any fork (Linux 4.14), also of those that call no handlers,
+// but not in that of vfork(). nullptr: there is none. errno is kept.
+void* map_wiped_on_fork();
+
+// The number of this process.
+std::int64_t process_id();
+
+}  // namespace brimful::os

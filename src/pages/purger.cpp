@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+//
+// pages/purger.h.
+#include "pages/purger.h"
+
+#include "base/compiler.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "os/clock.h"
+#include "pages/heap.h"
+#include "pages/pressure.h"
+
+namespace brimful::pages {
+namespace {
+
+constexpr std::uint64_t kTickMs = 10;
+// One slice holds the lock for about 0.5 ms (240 ns a page).
+constexpr std::size_t kSliceBytes = std::size_t{8} << 20;
+// No slice is begun when a tick has taken so much of the processor's time; of a tick that is late: that share of the time
+// gone by.
+constexpr std::uint64_t kTickNs = 1'500'000;
+constexpr std::uint64_t kLateMs = 50;
+constexpr std::uint64_t kLateShare = 10;
+// What was freed within this share of the delay is left out: nearly all of it is kept by the curve, and the oldest
+// memory is to go first.
+constexpr std::uint64_t kYoungShare = 8;
+
+constinit std::atomic<std::uint64_t> next_tick_ms{0};
+
+// Guarded by the heap lock.
+struct Purger {
+  Decay decay;
+  AdaptiveDelay delay;
+  ReleaseRate rate;
+};
+constinit Purger purger;
+
+// Caller holds the heap lock.
+std::uint64_t delay_in_force(std::int64_t option_ms) {
+  if (under_pressure()) return 0;
+  return purger.delay.delay_ms(static_cast<std::uint64_t>(option_ms));
+}
+
+// What the system was offered long ago. false: nothing more is due. Caller holds the heap lock.
+bool purge_muzzy_slice(std::uint64_t now_ms) {
+  const std::int64_t delay_ms = config::options.muzzy_delay_ms;
+  if (delay_ms < 0 || heap.pages.stats().muzzy_bytes == 0 || now_ms < static_cast<std::uint64_t>(delay_ms))
+    return false;
+  std::size_t budget = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
+  if (budget > kSliceBytes) budget = kSliceBytes;
+  const std::size_t purged = heap.pages.purge_muzzy(now_ms - static_cast<std::uint64_t>(delay_ms), budget, now_ms);
+  purger.rate.spend(purged);
+  return purged >= kSliceBytes;
+}
+
+// One slice. false: nothing more is due. Caller holds the heap lock.
+bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
+  const std::uint64_t delay_ms = delay_in_force(option_ms);
+  const PageStats before = heap.pages.stats();
+  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes - before.muzzy_bytes, delay_ms);
+  const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
+  if (budget > allowed) budget = allowed;
+  const bool is_more = budget > kSliceBytes;
+  if (is_more) budget = kSliceBytes;
+  // Less than a granule is not worth a system call: the next tick has more.
+  if (budget < kGranuleBytes) return purge_muzzy_slice(now_ms);
+  const std::uint64_t young_ms = delay_ms / kYoungShare;
+  if (now_ms < young_ms) return false;
+  const bool lazily = config::purge_kind() == config::Purge::kFree && delay_ms != 0 && !heap.pages.is_strict();
+  const std::size_t purged = lazily ? heap.pages.soften(now_ms - young_ms, budget, now_ms)
+                                    : heap.pages.purge(now_ms - young_ms, budget, now_ms);
+  purger.rate.spend(purged);
+  const PageStats after = heap.pages.stats();
+  purger.decay.settle(after.dirty_bytes - after.muzzy_bytes);
+  purger.delay.learn(now_ms, after.purged_bytes, after.refaulted_bytes);
+  return is_more && purged != 0;
+}
+
+}  // namespace
+
+bool tick(std::uint64_t now_ms, bool may_purge) {
+  // relaxed: two threads may both tick; the lock below sorts them
+  const std::uint64_t due_ms = next_tick_ms.load(std::memory_order_relaxed);
+  if (BRIMFUL_LIKELY(now_ms < due_ms)) return false;
+  next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
+  poll_pressure(now_ms);
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  if (option_ms < 0 || !may_purge) return true;
+  const std::uint64_t late_ms = due_ms != 0 ? now_ms - due_ms : 0;
+  const std::uint64_t most_ns = late_ms < kLateMs ? kTickNs : late_ms * 1'000'000 / kLateShare;
+  const std::uint64_t began_ns = os::thread_cpu_ns();
+  bool is_more = true;
+  while (is_more && heap.lock.try_lock()) {
+    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+    heap.lock.unlock();
+    is_more = is_more && os::thread_cpu_ns() - began_ns < most_ns;
+  }
+  return true;
+}
+
+std::size_t purge_due(std::uint64_t now_ms) {
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  for (bool is_more = option_ms >= 0; is_more;) {
+    const sync::MutexLock guard(heap.lock);
+    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+  }
+  const sync::MutexLock guard(heap.lock);
+  const PageStats stats = heap.pages.stats();
+  return stats.dirty_bytes - stats.muzzy_bytes;
+}
+
+std::size_t trim() {
+  const sync::MutexLock guard(heap.lock);
+  const std::size_t purged = heap.pages.purge(UINT64_MAX, SIZE_MAX, os::calls.now_ms());
+  purger.decay.settle(heap.pages.stats().dirty_bytes);
+  return purged;
+}
+
+std::int64_t current_delay_ms() {
+  const sync::MutexLock guard(heap.lock);
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  return option_ms < 0 ? -1 : static_cast<std::int64_t>(delay_in_force(option_ms));
+}
+
+}  // namespace brimful::pages

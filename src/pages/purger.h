@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// When free memory goes back, and how much at a time: the clockwork over PageHeap::purge().
+//
+//   slow path ──slots::tick()──▶ tick()  ──▶  curve (pages/decay.h)  ──▶  slices of 8 MiB, the heap lock let go between
+//   background thread ─────────▶ purge_due()
+//
+// A tick gives back what the curve has let go of since the last, and no more: with the default delay at most 19 MiB of a
+// gigabyte in 10 ms. A call of the program pays 1.5 ms, and at most a slice more, while ticks come in time. Where none came
+// for long, because the program did something else or nothing, the next one makes up for it: it may take a tenth of that
+// time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "pages/decay.h"
+
+namespace brimful::pages {
+
+// Looks at the clock for purging, at most once in 10 ms. true: it was time, so other things that are done now and then
+// are due as well. Without `may_purge` it does no more: somebody else calls purge_due(). Takes the heap lock if it is
+// free; never waits for it. Caller holds no lock.
+bool tick(std::uint64_t now_ms, bool may_purge);
+
+// As tick(), for the background thread: without regard to the last one, waits for the lock. Returns bytes that are free
+// and still resident, but not offered to the system.
+std::size_t purge_due(std::uint64_t now_ms);
+
+// Gives back all free memory now, whatever the rate. Returns bytes given back. Takes the heap lock.
+std::size_t trim();
+
+// The delay in force: purge_delay_ms, and what was learned since. -1: never. Takes the heap lock.
+std::int64_t current_delay_ms();
+
+}  // namespace brimful::pages

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// slots/background.h.
+#include "slots/background.h"
+
+#include <atomic>
+#include <new>
+
+#include "base/compiler.h"
+#include "base/line.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "os/report.h"
+#include "os/thread.h"
+#include "pages/heap.h"
+#include "pages/purger.h"
+#include "slots/front_end.h"
+#include "slots/thread.h"
+
+namespace brimful::slots {
+namespace {
+
+// A smaller heap is not worth a thread.
+constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
+constexpr std::uint64_t kRestMs = 3000;
+// Memory that can't be given back (mlock) must not keep the thread for ever.
+constexpr std::uint64_t kMostRestMs = 10000;
+constexpr std::uint64_t kShortSleepMs = 10;
+constexpr std::uint64_t kLongSleepMs = 250;
+
+// In a page that is zero again in the child of a fork.
+struct State {
+  std::atomic<bool> is_running;
+  std::atomic<std::uint64_t> active_ms;  // last tick of the program
+  std::atomic<std::int64_t> process;     // whose page this is
+};
+
+constinit std::atomic<State*> state{nullptr};
+constinit std::atomic<bool> is_refused{false};
+constinit std::atomic<bool> is_loaded{false};
+
+// Before constructors run, the C library may not be ready for a thread.
+__attribute__((constructor(101))) void note_loaded() {
+  is_loaded.store(true, std::memory_order_relaxed);  // relaxed: the process has one thread
+}
+
+State* prepare_state() {
+  State* known = state.load(std::memory_order_acquire);  // pairs with: the exchange below (the page)
+  if (known != nullptr) return known;
+  void* page = os::map_wiped_on_fork();
+  if (page == nullptr) return nullptr;
+  // pairs with: the load above (the page)
+  if (state.compare_exchange_strong(known, static_cast<State*>(page), std::memory_order_acq_rel)) {
+    return static_cast<State*>(page);
+  }
+  os::calls.unmap(reinterpret_cast<std::uintptr_t>(page), os::page_bytes());
+  return known;
+}
+
+std::uint64_t rest_ms(const State& now_state, std::uint64_t now_ms) {
+  const std::uint64_t active = now_state.active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
+  return now_ms > active ? now_ms - active : 0;
+}
+
+// Everything that is due. Returns how long to sleep.
+std::uint64_t work(std::uint64_t now_ms) {
+  const SlowScope scope;
+  const std::size_t dirty = pages::purge_due(now_ms);
+  reclaim_orphans();
+  reclaim_idle(now_ms);
+  purge_idle_pages(now_ms);
+  if (dirty == 0) return kLongSleepMs;
+  const std::int64_t delay_ms = pages::current_delay_ms();
+  const std::uint64_t step_ms = delay_ms > 0 ? static_cast<std::uint64_t>(delay_ms) / 64 : 0;
+  return step_ms < kShortSleepMs ? kShortSleepMs : step_ms > kLongSleepMs ? kLongSleepMs : step_ms;
+}
+
+bool may_end(const State& mine, std::uint64_t now_ms) {
+  const std::uint64_t rest = rest_ms(mine, now_ms);
+  if (rest < kRestMs) return false;
+  const std::int64_t delay_ms = pages::current_delay_ms();
+  if (delay_ms < 0) return true;
+  if (config::options.release_rate == 0 && rest > kMostRestMs + 4 * static_cast<std::uint64_t>(delay_ms)) return true;
+  const sync::MutexLock guard(pages::heap.lock);
+  return pages::heap.pages.stats().dirty_bytes == 0;
+}
+
+// The thread says that it is gone, and looks once more: a tick that came before then has relied on it.
+bool end(State& mine, std::uint64_t seen_active_ms) {
+  mine.is_running.store(false, std::memory_order_seq_cst);  // pairs with: keep_background_thread() (active_ms)
+  // pairs with: as above
+  if (mine.active_ms.load(std::memory_order_seq_cst) == seen_active_ms) return true;
+  bool expected = false;
+  // pairs with: as above; another thread may have been started
+  return !mine.is_running.compare_exchange_strong(expected, true, std::memory_order_seq_cst);
+}
+
+void* run(void* /*unused*/) {
+  State& mine = *state.load(std::memory_order_acquire);  // pairs with: prepare_state() (the page)
+  thread_state.gone = true;                              // it needs no context
+  for (;;) {
+    const std::uint64_t seen = mine.active_ms.load(std::memory_order_relaxed);  // relaxed: looked at again in end()
+    const std::uint64_t now_ms = os::calls.now_ms();
+    const std::uint64_t sleep_ms = work(now_ms);
+    if (may_end(mine, now_ms)) {
+      if (config::options.purge_delay_ms >= 0) {
+        const SlowScope scope;
+        purge_all_pages();
+      }
+      if (end(mine, seen)) return nullptr;
+    }
+    os::sleep_ms(sleep_ms);
+  }
+}
+
+void refuse(const char* reason, int error) {
+  is_refused.store(true, std::memory_order_relaxed);  // relaxed: who misses it tries once more
+  if (config::options.verbose != 0) os::report(Line() << "no background thread: " << reason << ", error " << error);
+}
+
+// The caller's slow path holds no lock: for the time of pthread_create(), which allocates, it is none.
+int start_outside_of_slow_paths() {
+  ThreadState& thread = thread_state;
+  const std::uint32_t depth = thread.depth;
+  thread.depth = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread
+  const int error = os::start_thread(run, "brimful-purge");
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: as above
+  thread.depth = depth;
+  return error;
+}
+
+bool is_worth_a_thread() {
+  if (!pages::heap.lock.try_lock()) return false;
+  const pages::PageStats stats = pages::heap.pages.stats();
+  pages::heap.lock.unlock();
+  return stats.used_bytes + stats.dirty_bytes >= kLeastBytes;
+}
+
+// Another process's thread of control on our memory: the child of vfork().
+bool is_our_process(State& mine) {
+  std::int64_t known = 0;
+  const std::int64_t own = os::process_id();
+  // relaxed: the number is all there is to know
+  return mine.process.compare_exchange_strong(known, own, std::memory_order_relaxed) || known == own;
+}
+
+}  // namespace
+
+bool has_background_thread() {
+  if (BRIMFUL_LIKELY(config::options.background_thread == 0)) return false;
+  const State* mine = state.load(std::memory_order_acquire);  // pairs with: prepare_state()
+  // relaxed: who is wrong purges once more, or at the next tick
+  return mine != nullptr && mine->is_running.load(std::memory_order_relaxed);
+}
+
+void keep_background_thread(std::uint64_t now_ms) {
+  if (BRIMFUL_LIKELY(config::options.background_thread == 0)) return;
+  // relaxed: both change once
+  if (is_refused.load(std::memory_order_relaxed) || !is_loaded.load(std::memory_order_relaxed)) return;
+  State* mine = prepare_state();
+  if (mine == nullptr) return refuse("no page that fork clears", 0);
+  mine->active_ms.store(now_ms, std::memory_order_seq_cst);  // pairs with: end() (is_running)
+  // pairs with: as above
+  if (mine->is_running.load(std::memory_order_seq_cst) || !is_worth_a_thread() || !is_our_process(*mine)) return;
+  // pairs with: end() (there is one at a time)
+  if (mine->is_running.exchange(true, std::memory_order_seq_cst)) return;
+  const int error = start_outside_of_slow_paths();
+  if (error == 0) return;
+  mine->is_running.store(false, std::memory_order_seq_cst);  // pairs with: as above
+  refuse("it can't be started", error);
+}
+
+}  // namespace brimful::slots
