@@ -43,9 +43,7 @@ class DirtyList {
   }
 
  private:
-  [[nodiscard]] Hugepage* at(std::uint32_t number) const {
-    return number != 0 ? table_.hugepage(number - 1) : nullptr;
-  }
+  [[nodiscard]] Hugepage* at(std::uint32_t number) const { return number != 0 ? table_.hugepage(number - 1) : nullptr; }
 
   meta::GranuleTable& table_;
   std::uint8_t flag_;

@@ -43,7 +43,9 @@ class FreeRanges {
 
  private:
   struct ByLength {
-    static bool less(const Hugepage& a, const Hugepage& b) { return a.length != b.length ? a.length < b.length : &a < &b; }
+    static bool less(const Hugepage& a, const Hugepage& b) {
+      return a.length != b.length ? a.length < b.length : &a < &b;
+    }
   };
 
   void attach(Hugepage* first, std::uint32_t start, std::uint32_t length);

@@ -144,7 +144,9 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsi
   return take(place, count, node);
 }
 
-std::uint64_t PageHeap::allocate_for_metadata() { return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0); }
+std::uint64_t PageHeap::allocate_for_metadata() {
+  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0);
+}
 
 std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node) {
   if (place.start == 0) return 0;
@@ -268,13 +270,14 @@ bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
 
 void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
   const std::uint64_t end = start + bytes;
-  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
-    for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
-      const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
-      const std::uint64_t to = from + GranuleCount(count).bytes();
-      memset(reinterpret_cast<void*>(from), 0, (to < end ? to : end) - from);
-    });
-  });
+  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(),
+                    [&](Hugepage* hugepage, std::uint32_t granules) {
+                      for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
+                        const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
+                        const std::uint64_t to = from + GranuleCount(count).bytes();
+                        memset(reinterpret_cast<void*>(from), 0, (to < end ? to : end) - from);
+                      });
+                    });
 }
 
 bool PageHeap::was_used(std::uint64_t address) {
