@@ -11,7 +11,6 @@ namespace brimful::pages {
 namespace {
 
 using meta::Hugepage;
-using meta::kGranulesPerHugepage;
 
 // How long frees may put a hugepage's turn off: those of one burst count as one. With half a second the peak rule
 // (mind_the_peak) found nothing old enough in a heap in motion, and the workload `fragmentation` needed 12 % more.
