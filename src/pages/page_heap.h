@@ -136,7 +136,7 @@ class PageHeap {
   // page_heap.cpp
   std::uint64_t take(const Place& place, GranuleCount count, unsigned node);
   bool commit(std::uint64_t start, GranuleCount count, std::size_t ahead);
-  bool commit_stretch(GranuleId first, std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
+  bool commit_stretch(std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
   std::uint32_t uncommitted_behind(GranuleId end, std::uint32_t most);
   void carve(const Place& place, GranuleCount count, unsigned node);
   void open_hugepages(const Place& place, GranuleCount count, unsigned node);
