@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "pages/run_cache.h"
 
 namespace brimful::pages {
 namespace {
@@ -35,13 +36,18 @@ void tick(std::uint64_t now_ms) {
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
   const auto delay = config::options.purge_delay_ms;
   if (delay < 0 || now_ms < static_cast<std::uint64_t>(delay) || !heap.lock.try_lock()) return;
-  if (heap.pages.has_dirty()) heap.pages.purge(now_ms - static_cast<std::uint64_t>(delay), kSliceBytes, now_ms);
+  const std::uint64_t cutoff_ms = now_ms - static_cast<std::uint64_t>(delay);
+  flush_cached_runs(cutoff_ms);
+  heap.huge.give_back(cutoff_ms, kSliceBytes);
+  if (heap.pages.has_dirty()) heap.pages.purge(cutoff_ms, kSliceBytes, now_ms);
   heap.lock.unlock();
 }
 
 std::size_t trim() {
   const sync::MutexLock guard(heap.lock);
-  return heap.pages.purge(UINT64_MAX, SIZE_MAX, os::calls.now_ms());
+  flush_cached_runs(UINT64_MAX);
+  const std::size_t unmapped = heap.huge.give_back(UINT64_MAX, SIZE_MAX);
+  return unmapped + heap.pages.purge(UINT64_MAX, SIZE_MAX, os::calls.now_ms());
 }
 
 }  // namespace brimful::pages

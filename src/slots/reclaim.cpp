@@ -11,6 +11,7 @@
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "pages/heap.h"
+#include "pages/run_cache.h"
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
@@ -193,6 +194,9 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
+  const sync::MutexLock guard(pages::heap.lock);
+  pages::flush_cached_runs(UINT64_MAX);
+  pages::heap.huge.give_back(UINT64_MAX, SIZE_MAX);
 }
 
 }  // namespace brimful::slots

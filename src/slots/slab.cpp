@@ -11,6 +11,7 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/run_cache.h"
 #include "slots/events.h"
 
 namespace brimful::slots {
@@ -22,6 +23,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   const sync::MutexLock guard(heap.lock);
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
+  pages::use_cached_before_fresh(granules);
   const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
