@@ -138,11 +138,11 @@ Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
 // The claimed block waits in the running context's cache, where it is not too large for that.
 void keep(Run* run, std::uint64_t now_ms) {
   const std::uint32_t id = slots::current_id();
-  if (pages::keep_run(id, run)) return;
+  if (pages::keep_run(id, run, now_ms)) return;
   const sync::MutexLock guard(pages::heap.lock);
   free_deferred(now_ms);
   if (run->granules.bytes() <= pages::kMostCapacity) pages::flush_cached_runs_of(id);
-  if (pages::keep_run(id, run)) return;
+  if (pages::keep_run(id, run, now_ms)) return;
   pages::free_large_run(run, now_ms);
 }
 
@@ -217,7 +217,10 @@ bool claim_large(Run* run, std::uint64_t start) {
   return pages::claim(run) && run->start == start;
 }
 
-bool free_large_lightly(Run* run) { return pages::keep_run_lightly(slots::current_id(), run); }
+bool free_large_lightly(Run* run) {
+  const std::uint64_t now_ms = os::calls.now_ms();
+  return !pages::is_tick_due(now_ms) && pages::keep_run(slots::current_id(), run, now_ms);
+}
 
 void free_large(Run* run) {
   const std::uint64_t now_ms = os::calls.now_ms();

@@ -30,9 +30,13 @@ std::uintptr_t granule_for_metadata() {
 
 constinit Heap heap(granule_for_metadata);
 
+bool is_tick_due(std::uint64_t now_ms) {
+  // relaxed: two threads may both tick; the lock sorts them
+  return now_ms >= next_tick_ms.load(std::memory_order_relaxed);
+}
+
 void tick(std::uint64_t now_ms) {
-  // relaxed: two threads may both tick; the lock below sorts them
-  if (BRIMFUL_LIKELY(now_ms < next_tick_ms.load(std::memory_order_relaxed))) return;
+  if (BRIMFUL_LIKELY(!is_tick_due(now_ms))) return;
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
   const auto delay = config::options.purge_delay_ms;
   if (delay < 0 || now_ms < static_cast<std::uint64_t>(delay) || !heap.lock.try_lock()) return;

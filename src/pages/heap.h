@@ -27,6 +27,9 @@ extern Heap heap;
 // call with the current time. Takes the heap lock if it is free and there is something to do; never waits for it.
 void tick(std::uint64_t now_ms);
 
+// tick() would do something, or at least look.
+bool is_tick_due(std::uint64_t now_ms);
+
 // Gives back all free memory now. Returns bytes given back. Takes the heap lock.
 std::size_t trim();
 

@@ -98,7 +98,8 @@ std::size_t HugeBlocks::give_back(std::uint64_t cutoff_ms, std::size_t budget) {
   while (given_back < budget) {
     Run* block = kept_.front();
     if (block == nullptr || block->stamp_ms > cutoff_ms) break;
-    const std::size_t slice = round_up(budget - given_back < block->bytes ? budget - given_back : block->bytes, os::page_bytes());
+    const std::size_t slice =
+        round_up(budget - given_back < block->bytes ? budget - given_back : block->bytes, os::page_bytes());
     if (slice >= block->bytes) {
       given_back += block->bytes;
       release(block);

@@ -7,7 +7,6 @@
 
 #include "base/compiler.h"
 #include "config/options.h"
-#include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 
@@ -34,9 +33,9 @@ constinit std::atomic<std::size_t> capacity{kLeastCapacity};
 
 RunCache& cache_of(std::uint32_t id) { return caches[id % kCaches].cache; }
 
-void flush(std::uint32_t index, std::uint64_t cutoff_ms, std::uint64_t now_ms) {
+void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
   for (;;) {
-    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms, now_ms);
+    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms);
     if (taken.run == nullptr) return;
     free_large_run(taken.run, taken.stamp_ms);
   }
@@ -71,7 +70,7 @@ Run* RunCache::take(GranuleCount count) {
   return run_in(best);
 }
 
-bool RunCache::put(Run* run, std::size_t capacity_bytes) {
+bool RunCache::put(Run* run, std::uint64_t now_ms, std::size_t capacity_bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(run);
   const std::size_t own = run->granules.bytes();
   // Eight of up to an eighth of the capacity need no sum.
@@ -80,7 +79,7 @@ bool RunCache::put(Run* run, std::size_t capacity_bytes) {
   // relaxed: the exchange below verifies it
   while (empty < kPlaces && places_[empty].load(std::memory_order_relaxed) != 0) ++empty;
   if (empty == kPlaces || (address & ~kAddressMask) != 0) return false;
-  stamps_[empty].store(0, std::memory_order_relaxed);  // relaxed: a rough age
+  stamps_[empty].store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
   std::uint64_t expected = 0;
   // pairs with: take(), take_older() (the header), and flush_cached_runs() (the bit in `filled`)
   return places_[empty].compare_exchange_strong(
@@ -88,26 +87,16 @@ bool RunCache::put(Run* run, std::size_t capacity_bytes) {
       std::memory_order_relaxed);  // relaxed: another thread's block is there now
 }
 
-RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms, std::uint64_t now_ms) {
+RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms) {
   for (std::size_t i = 0; i < kPlaces; ++i) {
     // pairs with: keep_run() (either we see the block, or it sees our change of `filled`)
     if (places_[i].load(std::memory_order_seq_cst) == 0) continue;
-    std::uint64_t stamp_ms = stamps_[i].load(std::memory_order_relaxed);  // relaxed: a rough age
-    if (stamp_ms == 0) {
-      stamp_ms = now_ms;
-      stamps_[i].store(now_ms, std::memory_order_relaxed);  // relaxed: as above
-    }
+    const std::uint64_t stamp_ms = stamps_[i].load(std::memory_order_relaxed);  // relaxed: a rough age
     if (stamp_ms > cutoff_ms) continue;
     const std::uint64_t place = places_[i].exchange(0, std::memory_order_acquire);  // pairs with: put() (the header)
     if (place != 0) return {run_in(place), stamp_ms};
   }
   return {nullptr, 0};
-}
-
-bool RunCache::is_time_to_look() {
-  const std::uint32_t puts = puts_.load(std::memory_order_relaxed) + 1;  // relaxed: lossy by design
-  puts_.store(puts, std::memory_order_relaxed);                          // relaxed: as above
-  return puts % kPutsPerLook == 0;
 }
 
 std::size_t RunCache::bytes() const {
@@ -120,12 +109,10 @@ std::size_t RunCache::bytes() const {
 
 Run* take_cached_run(std::uint32_t id, GranuleCount count) { return cache_of(id).take(count); }
 
-bool keep_run_lightly(std::uint32_t id, Run* run) { return !cache_of(id).is_time_to_look() && keep_run(id, run); }
-
-bool keep_run(std::uint32_t id, Run* run) {
+bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms) {
   if (!may_keep()) return false;
   // relaxed: a bound that moves slowly
-  if (!cache_of(id).put(run, capacity.load(std::memory_order_relaxed))) return false;
+  if (!cache_of(id).put(run, now_ms, capacity.load(std::memory_order_relaxed))) return false;
   const std::uint64_t bit = std::uint64_t{1} << (id % kCaches);
   // pairs with: flush_cached_runs() (either we see the bit down, or it sees the block)
   if ((filled.load(std::memory_order_seq_cst) & bit) == 0) {
@@ -135,7 +122,7 @@ bool keep_run(std::uint32_t id, Run* run) {
 }
 
 void flush_cached_runs_of(std::uint32_t id) {
-  flush(id % kCaches, UINT64_MAX, os::calls.now_ms());
+  flush(id % kCaches, UINT64_MAX);
   std::size_t most = heap.pages.stats().used_bytes / 8;
   if (most < kLeastCapacity) most = kLeastCapacity;
   if (most > kMostCapacity) most = kMostCapacity;
@@ -145,13 +132,11 @@ void flush_cached_runs_of(std::uint32_t id) {
 void flush_cached_runs(std::uint64_t cutoff_ms) {
   // relaxed: who puts a block in while we look has come after us
   std::uint64_t waiting = filled.load(std::memory_order_relaxed);
-  if (waiting == 0) return;
-  const std::uint64_t now_ms = os::calls.now_ms();
   for (; waiting != 0; waiting &= waiting - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(waiting));
     const std::uint64_t bit = std::uint64_t{1} << index;
     filled.fetch_and(~bit, std::memory_order_seq_cst);  // pairs with: keep_run() (as there)
-    flush(index, cutoff_ms, now_ms);
+    flush(index, cutoff_ms);
     if (caches[index].cache.bytes() != 0) filled.fetch_or(bit, std::memory_order_seq_cst);  // pairs with: as above
   }
 }

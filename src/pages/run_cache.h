@@ -3,13 +3,13 @@
 // Run caches: freed large blocks that wait for the next request of their length, without the heap lock.
 //
 //   cache (one for each context id, modulo 64)     places[8]   header address │ granules << 48      0: empty
-//                                                  stamps[8]   when tick() first saw each             0: not yet
+//                                                  stamps[8]   when each was freed
 //
 // A place is one word that says whose block it holds AND how long that is, so looking through the eight touches one cache
 // line and no header, and a compare-and-swap on the word takes exactly what was seen: the same word again is the same
 // block of the same length, whatever happened in between. free() fills an empty place; malloc() empties one that is as
 // long as asked or up to an eighth longer. Threads that share a cache race for places and lose nothing but a hit, and a
-// signal handler may do either at any moment. Neither reads the clock: tick() stamps what it finds without a stamp.
+// signal handler may do either at any moment.
 //
 // A cached block is free memory that only its length can use. So it is held on four conditions: no cache holds more than
 // an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing stays longer
@@ -41,23 +41,17 @@ class RunCache {
   Run* take(GranuleCount count);
 
   // Keeps a claimed block, unless all places are taken or would hold more than `capacity` bytes together. Any moment.
-  bool put(Run* run, std::size_t capacity);
+  bool put(Run* run, std::uint64_t now_ms, std::size_t capacity);
 
-  // Takes out one block that was first seen here at `cutoff_ms` or before (UINT64_MAX: any). Any moment.
-  Taken take_older(std::uint64_t cutoff_ms, std::uint64_t now_ms);
-
-  // Once in kPutsPerLook calls (fewer, where threads race) it is time to look at the clock.
-  bool is_time_to_look();
+  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any). Any moment.
+  Taken take_older(std::uint64_t cutoff_ms);
 
   // Bytes in granules that the blocks hold at this moment.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  static constexpr std::uint32_t kPutsPerLook = 16;
-
   std::atomic<std::uint64_t> places_[kPlaces] = {};
   std::atomic<std::uint64_t> stamps_[kPlaces] = {};
-  std::atomic<std::uint32_t> puts_{0};
 };
 
 inline constexpr std::size_t kLeastCapacity = std::size_t{32} << 20;
@@ -68,16 +62,13 @@ Run* take_cached_run(std::uint32_t id, GranuleCount count);
 
 // As RunCache::put(), of a block that the program has just freed. false: the caller has to free it. Options that count
 // each granule of a small reserve, or want each one back at once, switch it off.
-bool keep_run(std::uint32_t id, Run* run);
-
-// As keep_run(), but false also when it is time to look at the clock.
-bool keep_run_lightly(std::uint32_t id, Run* run);
+bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms);
 
 // Gives the page heap what the cache of one context holds. Caller holds the heap lock.
 void flush_cached_runs_of(std::uint32_t id);
 
-// Gives the page heap every block that waits since `cutoff_ms` or longer (UINT64_MAX: all), and stamps the others. Caller
-// holds the heap lock. Cheap when there is none.
+// Gives the page heap every block that was freed at `cutoff_ms` or before (UINT64_MAX: all). Caller holds the heap lock.
+// Cheap when there is none.
 void flush_cached_runs(std::uint64_t cutoff_ms);
 
 // Before `count` granules are taken from the page heap: if it can't serve them from what is dirty already, the caches go
