@@ -44,8 +44,8 @@ Run* enclosing_run(std::uint64_t address) {
     Header* header = table.look_up(at);
     if (header->kind == Kind::kNone) continue;
     auto* run = static_cast<Run*>(header);
-    const bool holds = run->start <= address && address < run->start + run->bytes;
-    return header->kind == Kind::kLarge && holds && pages::is_live(run) ? run : nullptr;
+    if (header->kind != Kind::kLarge || !pages::is_live(run)) return nullptr;
+    return run->start <= address && address < run->start + run->bytes ? run : nullptr;
   }
   return nullptr;
 }

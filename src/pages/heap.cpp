@@ -47,6 +47,12 @@ void tick(std::uint64_t now_ms) {
   heap.lock.unlock();
 }
 
+void empty_caches() {
+  const sync::MutexLock guard(heap.lock);
+  flush_cached_runs(UINT64_MAX);
+  heap.huge.give_back(UINT64_MAX, SIZE_MAX);
+}
+
 std::size_t trim() {
   const sync::MutexLock guard(heap.lock);
   flush_cached_runs(UINT64_MAX);

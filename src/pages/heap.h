@@ -30,6 +30,9 @@ void tick(std::uint64_t now_ms);
 // tick() would do something, or at least look.
 bool is_tick_due(std::uint64_t now_ms);
 
+// Gives the page heap what is kept of large blocks, and the system what is kept of huge ones. Takes the heap lock.
+void empty_caches();
+
 // Gives back all free memory now. Returns bytes given back. Takes the heap lock.
 std::size_t trim();
 

@@ -11,7 +11,6 @@
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "pages/heap.h"
-#include "pages/run_cache.h"
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
@@ -194,9 +193,7 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
-  const sync::MutexLock guard(pages::heap.lock);
-  pages::flush_cached_runs(UINT64_MAX);
-  pages::heap.huge.give_back(UINT64_MAX, SIZE_MAX);
+  pages::empty_caches();
 }
 
 }  // namespace brimful::slots
