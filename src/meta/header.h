@@ -119,10 +119,12 @@ struct Slab : Header {
 struct Run : Header {
   Run* left;  // tree of huge blocks
   Run* right;
-  Run* next;            // blocks whose free() waits for the heap lock
-  std::uint64_t bytes;  // usable, from start
+  Run* next;  // blocks whose free() waits for the heap lock; huge blocks that are kept
+  Run* prev;
+  std::uint64_t bytes;     // usable, from start
+  std::uint64_t stamp_ms;  // kept huge blocks: when it was freed
   GranuleCount granules;
-  bool dirty;  // large, huge: was another block before, so it holds anything
+  bool dirty;  // was another block before, so it holds anything
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
