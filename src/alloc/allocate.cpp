@@ -17,6 +17,7 @@
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "pages/heap.h"
+#include "pages/large_run.h"
 #include "pages/purger.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
@@ -44,7 +45,8 @@ Run* enclosing_run(std::uint64_t address) {
     Header* header = table.look_up(at);
     if (header->kind == Kind::kNone) continue;
     auto* run = static_cast<Run*>(header);
-    return header->kind == Kind::kLarge && run->start <= address && address < run->start + run->bytes ? run : nullptr;
+    if (header->kind != Kind::kLarge || !pages::is_live(run)) return nullptr;
+    return run->start <= address && address < run->start + run->bytes ? run : nullptr;
   }
   return nullptr;
 }
@@ -79,7 +81,7 @@ Block find_in_windows(std::uint64_t address) {
       break;
     }
     case Kind::kLarge:
-      if (header->start == address) {
+      if (header->start == address && pages::is_live(static_cast<Run*>(header))) {
         block.run = static_cast<Run*>(header);
         return block;
       }
@@ -146,6 +148,8 @@ void* allocate_class(std::size_t index) {
 }
 
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
+  if (void* block = allocate_large_lightly(bytes, alignment)) return block;
+  const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(bytes, alignment);
   slots::prepare();
@@ -193,7 +197,7 @@ void* reallocate(void* pointer, std::size_t bytes) {
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
-      void* resized = resize_large(address, bytes);
+      void* resized = resize_large(block.run, address, bytes);
       if (resized != nullptr) return resized;
     }
   }
@@ -249,10 +253,11 @@ extern "C" {
 
 void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
   void* block = nullptr;
-  {
+  if (bytes > kMaxClassBytes) {
+    block = alloc::allocate_run_of(bytes, kObjectAlignment);
+  } else {
     const os::ErrnoGuard errno_guard;
-    block = bytes <= kMaxClassBytes ? alloc::allocate_class(class_of(bytes))
-                                    : alloc::allocate_run_of(bytes, kObjectAlignment);
+    block = alloc::allocate_class(class_of(bytes));
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
   return block;
@@ -269,15 +274,20 @@ void brimful::arch::brimful_free_slow(void* pointer) {
     if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
     if (slots::free_lightly(block.slab, block.index)) return;
   }
+  if (block.run != nullptr) {
+    if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
+    if (alloc::free_large_lightly(block.run)) return;
+  }
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (!block.exists()) {
     if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
-    block = alloc::find_block(address, "free");
+    alloc::find_block(address, "free");
+    if (!alloc::free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
+    return;
   }
   if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);
-  const bool freed = scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(address);
-  if (BRIMFUL_UNLIKELY(!freed)) meta::report_bad_pointer("free", address, true, nullptr);
+  scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(block.run);
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {

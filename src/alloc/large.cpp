@@ -14,7 +14,10 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/large_run.h"
 #include "pages/limit.h"
+#include "pages/purger.h"
+#include "pages/run_cache.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
 
@@ -26,6 +29,9 @@ namespace {
 constexpr std::size_t kMovePagesFrom = std::size_t{1} << 20;
 constexpr unsigned kMostMoves = 512;
 constinit unsigned moves = 0;  // guarded by the heap lock
+
+// A request from here on that its own cache can't serve looks through all caches: fresh pages would cost more.
+constexpr std::size_t kFlushAllFrom = 4 * kGranuleBytes;
 
 // Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know whether
 // they are huge blocks.
@@ -46,38 +52,9 @@ void push(std::atomic<Node*>& list, Node* node) {
                                        std::memory_order_relaxed));  // relaxed: tried again
 }
 
-Run* allocate_run(std::size_t usable, std::size_t alignment) {
-  pages::Heap& heap = pages::heap;
-  auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
-  if (run == nullptr) return nullptr;
-  const GranuleCount granules = GranuleCount::covering(usable);
-  run->start = heap.pages.allocate(granules, alignment, os::calls.node());
-  if (run->start == 0) {
-    heap.arena.free(run, sizeof(Run));
-    return nullptr;
-  }
-  run->multiplier = 1;
-  run->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
-  run->kind = Kind::kLarge;
-  run->size_class = kNoClass;
-  run->bytes = usable;
-  run->granules = granules;
-  heap.table.set(heap.table.id_of(run->start), run);
-  return run;
-}
-
-void free_run(Run* run, std::uint64_t now_ms) {
-  pages::Heap& heap = pages::heap;
-  const std::uint64_t start = run->start;
-  const GranuleCount granules = run->granules;
-  heap.table.clear(heap.table.id_of(start));
-  run->kind = Kind::kNone;
-  heap.arena.free(run, sizeof(Run));
-  heap.pages.free(start, granules, now_ms);
-}
-
 void free_block(Run* run, std::uint64_t now_ms) {
-  run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+  if (run->kind != Kind::kHuge) return pages::free_large_run(run, now_ms);
+  config::options.purge_delay_ms != 0 ? pages::heap.huge.keep(run, now_ms) : pages::heap.huge.free(run);
 }
 
 Run* huge_at(std::uint64_t start) {
@@ -85,19 +62,20 @@ Run* huge_at(std::uint64_t start) {
   return huge != nullptr && huge->start == start ? huge : nullptr;
 }
 
-// The block that starts at `start`, or nullptr. What a caller found without the lock may be another's by now. The table
-// answers for addresses outside of the windows, too, with the header of some other block.
-Run* block_at(std::uint64_t start) {
+// Claims the block that starts at `start`; nullptr when there is none. The table answers for addresses outside of the
+// windows, too, with the header of some other block.
+Run* claim_at(std::uint64_t start) {
   Header* header = pages::heap.table.look_up(start);
-  if (header->kind == Kind::kLarge && header->start == start) return static_cast<Run*>(header);
-  return huge_at(start);
+  const bool is_large = header->kind == Kind::kLarge && header->start == start;
+  Run* run = is_large ? static_cast<Run*>(header) : huge_at(start);
+  return run != nullptr && pages::claim(run) ? run : nullptr;
 }
 
 void free_deferred_unknown(std::uint64_t now_ms) {
   Unknown* unknown = deferred_unknown.exchange(nullptr, std::memory_order_acquire);  // pairs with: push() (the nodes)
   while (unknown != nullptr) {
     Unknown* next = unknown->next;
-    Run* run = block_at(unknown->start);
+    Run* run = claim_at(unknown->start);
     if (run == nullptr) {
       meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
     }
@@ -105,6 +83,12 @@ void free_deferred_unknown(std::uint64_t now_ms) {
     arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
     unknown = next;
   }
+}
+
+bool has_deferred() {
+  // relaxed: an empty list needs no order
+  return deferred_unknown.load(std::memory_order_relaxed) != nullptr ||
+         deferred.load(std::memory_order_relaxed) != nullptr;  // relaxed: as above
 }
 
 void free_deferred(std::uint64_t now_ms) {
@@ -129,7 +113,11 @@ bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
     heap.pages.free(keep_end, run->granules - granules, now_ms);
   } else if (granules > run->granules) {
     if (!pages::may_grow((granules - run->granules).bytes())) return false;
-    if (!heap.pages.extend(run->start + run->granules.bytes(), granules - run->granules)) return false;
+    const std::uint64_t end = run->start + run->granules.bytes();
+    if (!heap.pages.extend(end, granules - run->granules)) {
+      pages::flush_cached_runs(UINT64_MAX);  // perhaps what is in the way is free
+      if (!heap.pages.extend(end, granules - run->granules)) return false;
+    }
   }
   run->granules = granules;
   run->bytes = usable;
@@ -141,19 +129,50 @@ Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
   if (run->bytes < kMovePagesFrom || moves >= kMostMoves) return nullptr;
   // The pages move, so what grows is the difference.
   if (usable > run->bytes && !pages::may_grow(usable - run->bytes)) return nullptr;
-  Run* moved = allocate_run(usable, kHugepageBytes);
+  Run* moved = pages::allocate_large_run(usable, kHugepageBytes);
   if (moved == nullptr) return nullptr;
   const std::size_t bytes = run->bytes < usable ? run->bytes : usable;
   if (!os::calls.move_pages(run->start, round_up(bytes, os::page_bytes()), moved->start)) {
-    free_run(moved, now_ms);
+    pages::free_large_run(moved, now_ms);
     return nullptr;
   }
   ++moves;
-  free_run(run, now_ms);
+  pages::free_large_run(run, now_ms);
   return moved;
 }
 
+// The claimed block waits in the running context's cache, where it is not too large for that.
+void keep(Run* run, std::uint64_t now_ms) {
+  const std::uint32_t id = slots::current_id();
+  if (pages::keep_run(id, run, now_ms)) return;
+  const sync::MutexLock guard(pages::heap.lock);
+  free_deferred(now_ms);
+  if (run->granules.bytes() <= pages::kMostCapacity) pages::flush_cached_runs_of(id);
+  if (pages::keep_run(id, run, now_ms)) return;
+  pages::free_large_run(run, now_ms);
+}
+
+void* resize_huge(std::uint64_t start, std::size_t usable) {
+  const sync::MutexLock guard(pages::heap.lock);
+  Run* run = huge_at(start);
+  if (BRIMFUL_UNLIKELY(run == nullptr)) return nullptr;  // freed meanwhile: the free() that follows reports it
+  if (usable > run->bytes && !pages::may_grow(usable - run->bytes)) return nullptr;
+  return pages::heap.huge.resize(run, usable) ? reinterpret_cast<void*>(run->start) : nullptr;
+}
+
 }  // namespace
+
+void* allocate_large_lightly(std::size_t bytes, std::size_t alignment) {
+  // What handlers freed waits for somebody who takes the lock.
+  if (bytes > pages::kMostCapacity || alignment > kGranuleBytes || has_deferred()) return nullptr;
+  const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
+  Run* run = pages::take_cached_run(slots::current_id(), GranuleCount::covering(usable));
+  if (run == nullptr) return nullptr;
+  run->bytes = usable;
+  run->dirty = true;
+  pages::revive(run);
+  return reinterpret_cast<void*>(run->start);
+}
 
 void* allocate_large(std::size_t bytes, std::size_t alignment) {
   if (bytes > kMostBytes || alignment > kMostBytes) return nullptr;
@@ -163,6 +182,8 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
   free_deferred(now_ms);
+  // Of other lengths than the caches hold: what they hold may join to it.
+  usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
   if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
   const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
   const bool fits =
@@ -170,42 +191,63 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   const std::size_t most = heap.pages.most_bytes();
   Run* run = nullptr;
   // The first request of all finds no window yet, so no limit either.
-  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) run = allocate_run(usable, alignment);
+  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) {
+    run = pages::allocate_large_run(usable, alignment);
+  }
   if (run == nullptr && may_map) run = heap.huge.allocate(usable, alignment);
   return run != nullptr ? reinterpret_cast<void*>(run->start) : nullptr;
 }
 
 void clear_large(void* pointer, std::size_t bytes) {
   const auto start = reinterpret_cast<std::uint64_t>(pointer);
-  pages::Heap& heap = pages::heap;
-  bool in_window = false;
+  const Header* header = meta::header_of(start);
+  if (header->kind == Kind::kLarge && header->start == start) {
+    // The flags are of granules that only the caller owns, but they know nothing of what a cached block was used for.
+    if (static_cast<const Run*>(header)->dirty) {
+      memset(pointer, 0, bytes);
+    } else {
+      pages::heap.pages.clear(start, bytes);
+    }
+    return;
+  }
+  const Run* huge = nullptr;
   {
     const slots::SlowScope scope;  // a handler that allocates must not wait for our lock
-    const sync::MutexLock guard(heap.lock);
-    const Header* header = heap.table.look_up(start);
-    in_window = header->kind == Kind::kLarge && header->start == start;
+    huge = find_huge(start);
   }
-  // Without the lock: the flags are of granules that only the caller owns. A mapping of its own is zero as it comes.
-  if (in_window) heap.pages.clear(start, bytes);
+  // A fresh mapping is zero as it comes; a kept one is made so without touching all of it.
+  if (huge == nullptr || !huge->dirty) return;
+  if (!os::calls.purge(start, huge->bytes)) memset(pointer, 0, bytes);  // locked in memory (mlock)
 }
 
-bool free_large(std::uint64_t start) {
+bool claim_large(Run* run, std::uint64_t start) {
+  // A header that is another block's by now has another start: the block that was looked for is gone.
+  return pages::claim(run) && run->start == start;
+}
+
+bool free_large_lightly(Run* run) {
+  const std::uint64_t now_ms = os::calls.now_ms();
+  return !pages::is_tick_due(now_ms) && pages::keep_run(slots::current_id(), run, now_ms);
+}
+
+void free_large(Run* run) {
+  const std::uint64_t now_ms = os::calls.now_ms();
+  keep(run, now_ms);
+  slots::tick(now_ms);
+}
+
+void free_large_nested(Run* run) { push(deferred, run); }
+
+bool free_huge(std::uint64_t start) {
   const std::uint64_t now_ms = os::calls.now_ms();
   {
     const sync::MutexLock guard(pages::heap.lock);
     free_deferred(now_ms);
-    Run* run = block_at(start);
-    if (BRIMFUL_UNLIKELY(run == nullptr)) return false;
+    Run* run = claim_at(start);
+    if (run == nullptr) return false;
     free_block(run, now_ms);
   }
   slots::tick(now_ms);
-  return true;
-}
-
-bool free_large_nested(Run* run) {
-  // relaxed: only whether it was in the list before counts; the link is published below
-  if (run->owner.exchange(kOwnerDetached, std::memory_order_relaxed) == kOwnerDetached) return false;
-  push(deferred, run);
   return true;
 }
 
@@ -216,23 +258,27 @@ void free_huge_nested(std::uint64_t start) {
   push(deferred_unknown, unknown);
 }
 
-void* resize_large(std::uint64_t start, std::size_t bytes) {
+void* resize_large(Run* run, std::uint64_t start, std::size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
   const std::size_t usable = round_up(bytes, os::page_bytes());
-  const std::uint64_t now_ms = os::calls.now_ms();
-  slots::tick(now_ms);
-  const sync::MutexLock guard(pages::heap.lock);
-  Run* run = block_at(start);
-  if (BRIMFUL_UNLIKELY(run == nullptr)) return nullptr;  // freed meanwhile: the free() that follows reports it
-  if (run->bytes == usable) return reinterpret_cast<void*>(run->start);
-  if (run->kind == Kind::kHuge) {
-    if (usable > run->bytes && !pages::may_grow(usable - run->bytes)) return nullptr;
-    return pages::heap.huge.resize(run, usable) ? reinterpret_cast<void*>(run->start) : nullptr;
-  }
+  if (run->kind == Kind::kHuge) return resize_huge(start, usable);
   if (usable > GranuleCount(UINT32_MAX >> 1).bytes()) return nullptr;
-  if (resize_in_place(run, usable, now_ms)) return reinterpret_cast<void*>(run->start);
-  Run* moved = resize_by_moving(run, usable, now_ms);
-  return moved != nullptr ? reinterpret_cast<void*>(moved->start) : nullptr;
+  // Claimed, so that a free() of another thread meanwhile is reported.
+  if (BRIMFUL_UNLIKELY(!claim_large(run, start))) return nullptr;  // the free() that follows reports it
+  Run* resized = run;
+  if (GranuleCount::covering(usable) == run->granules) {
+    run->bytes = usable;
+  } else {
+    const std::uint64_t now_ms = os::calls.now_ms();
+    const sync::MutexLock guard(pages::heap.lock);
+    if (!resize_in_place(run, usable, now_ms)) resized = resize_by_moving(run, usable, now_ms);
+  }
+  if (resized == nullptr) {
+    pages::revive(run);
+    return nullptr;
+  }
+  pages::revive(resized);
+  return reinterpret_cast<void*>(resized->start);
 }
 
 Run* find_huge(std::uint64_t start) {

@@ -48,6 +48,10 @@ inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;  // served u
 inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;         // not a slab any more
 inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;           // between a reclaimed context and its next state
 
+// Of large and huge blocks; no slab has these.
+inline constexpr std::uint32_t kOwnerLive = 0xFFFFFFF5U;    // in use
+inline constexpr std::uint32_t kOwnerCached = 0xFFFFFFF6U;  // freed, or on its way to another size (pages/large_run.h)
+
 // Added to a context's id: others have freed objects of the slab, or may have. The owner's fast path then takes the slab
 // for somebody else's and goes where they are collected first, so that a second free of such an object is found.
 inline constexpr std::uint32_t kOwnerHasRemote = BRIMFUL_OWNER_HAS_REMOTE;
@@ -117,9 +121,12 @@ struct Slab : Header {
 struct Run : Header {
   Run* left;  // tree of huge blocks
   Run* right;
-  Run* next;            // blocks whose free() waits for the heap lock
-  std::uint64_t bytes;  // usable, from start
+  Run* next;  // blocks whose free() waits for the heap lock; huge blocks that are kept
+  Run* prev;
+  std::uint64_t bytes;     // usable, from start
+  std::uint64_t stamp_ms;  // kept huge blocks: when it was freed
   GranuleCount granules;
+  bool dirty;  // was another block before, so it holds anything
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);

@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/run_cache.h"
 
 namespace brimful::pages {
 namespace {
@@ -68,7 +69,7 @@ BRIMFUL_COLD void choose_limits() {
 
 std::size_t counted_bytes() {
   const PageStats pages = heap.pages.stats();
-  return pages.used_bytes + pages.dirty_bytes + heap.huge.used_bytes() + heap.arena.mapped_bytes();
+  return pages.used_bytes + pages.dirty_bytes + heap.huge.used_bytes() + heap.huge.kept_bytes() + heap.arena.mapped_bytes();
 }
 
 BRIMFUL_COLD bool may_grow_within_limits(std::size_t bytes) {
@@ -76,6 +77,9 @@ BRIMFUL_COLD bool may_grow_within_limits(std::size_t bytes) {
       limits.soft != 0 && (limits.hard == 0 || limits.soft < limits.hard) ? limits.soft : limits.hard;
   std::size_t counted = counted_bytes();
   if (limits.hard != 0 && bytes > limits.hard) return refuse();  // hopeless: nothing needs to go back for it
+  if (counted + bytes <= least) return true;
+  flush_cached_runs(UINT64_MAX);
+  counted -= heap.huge.give_back(UINT64_MAX, SIZE_MAX);
   if (counted + bytes <= least) return true;
   const std::size_t excess = counted + bytes - least;
   counted -= heap.pages.purge(UINT64_MAX, excess > kLeastPurge ? excess : kLeastPurge, os::calls.now_ms());

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "pages/heap.h"
 #include "pages/pressure.h"
+#include "pages/run_cache.h"
 
 namespace brimful::pages {
 namespace {
@@ -76,7 +77,22 @@ bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
   return is_more && purged != 0;
 }
 
+// One step: what caches keep for too long, then a slice. false: nothing more is due. Caller holds the heap lock.
+bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
+  const std::uint64_t delay_ms = delay_in_force(option_ms);
+  if (now_ms >= delay_ms) {
+    flush_cached_runs(now_ms - delay_ms);
+    heap.huge.give_back(now_ms - delay_ms, kSliceBytes);
+  }
+  return heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+}
+
 }  // namespace
+
+bool is_tick_due(std::uint64_t now_ms) {
+  // relaxed: two threads may both tick; the lock sorts them
+  return now_ms >= next_tick_ms.load(std::memory_order_relaxed);
+}
 
 bool tick(std::uint64_t now_ms, bool may_purge) {
   // relaxed: two threads may both tick; the lock below sorts them
@@ -91,7 +107,7 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   const std::uint64_t began_ns = os::thread_cpu_ns();
   bool is_more = true;
   while (is_more && heap.lock.try_lock()) {
-    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+    is_more = purge_step(now_ms, option_ms);
     heap.lock.unlock();
     is_more = is_more && os::thread_cpu_ns() - began_ns < most_ns;
   }
@@ -102,18 +118,26 @@ std::size_t purge_due(std::uint64_t now_ms) {
   const std::int64_t option_ms = config::options.purge_delay_ms;
   for (bool is_more = option_ms >= 0; is_more;) {
     const sync::MutexLock guard(heap.lock);
-    is_more = heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
+    is_more = purge_step(now_ms, option_ms);
   }
   const sync::MutexLock guard(heap.lock);
   const PageStats stats = heap.pages.stats();
-  return stats.dirty_bytes - stats.muzzy_bytes;
+  return stats.dirty_bytes - stats.muzzy_bytes + cached_run_bytes() + heap.huge.kept_bytes();
+}
+
+void empty_caches() {
+  const sync::MutexLock guard(heap.lock);
+  flush_cached_runs(UINT64_MAX);
+  heap.huge.give_back(UINT64_MAX, SIZE_MAX);
 }
 
 std::size_t trim() {
   const sync::MutexLock guard(heap.lock);
+  flush_cached_runs(UINT64_MAX);
+  const std::size_t unmapped = heap.huge.give_back(UINT64_MAX, SIZE_MAX);
   const std::size_t purged = heap.pages.purge(UINT64_MAX, SIZE_MAX, os::calls.now_ms());
   purger.decay.settle(heap.pages.stats().dirty_bytes);
-  return purged;
+  return unmapped + purged;
 }
 
 std::int64_t current_delay_ms() {

@@ -24,9 +24,15 @@ namespace brimful::pages {
 // free; never waits for it. Caller holds no lock.
 bool tick(std::uint64_t now_ms, bool may_purge);
 
+// tick() would do something, or at least look.
+bool is_tick_due(std::uint64_t now_ms);
+
 // As tick(), for the background thread: without regard to the last one, waits for the lock. Returns bytes that are free
 // and still resident, but not offered to the system.
 std::size_t purge_due(std::uint64_t now_ms);
+
+// Gives the page heap what is kept of large blocks, and the system what is kept of huge ones. Takes the heap lock.
+void empty_caches();
 
 // Gives back all free memory now, whatever the rate. Returns bytes given back. Takes the heap lock.
 std::size_t trim();

@@ -11,6 +11,7 @@
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "pages/heap.h"
+#include "pages/purger.h"
 #include "slots/central.h"
 #include "slots/events.h"
 #include "slots/front_end.h"
@@ -201,6 +202,7 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
+  pages::empty_caches();
 }
 
 }  // namespace brimful::slots

@@ -12,6 +12,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "pages/run_cache.h"
 #include "slots/events.h"
 
 namespace brimful::slots {
@@ -35,6 +36,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   if (!pages::may_grow(granules.bytes())) return nullptr;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
+  pages::use_cached_before_fresh(granules);
   const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node());
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));

@@ -4,6 +4,7 @@
 #include "stats/snapshot.h"
 
 #include "pages/heap.h"
+#include "pages/large_run.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -27,6 +28,8 @@ void take_snapshot(Snapshot& into) {
       use.live += slab->count - free;
       into.live_bytes += (slab->count - free) * slab->shape().bytes;
       into.slab_free_bytes += std::uint64_t{free} * slab->shape().bytes;
+    } else if (header->kind == Kind::kLarge && !pages::is_live(static_cast<Run*>(header))) {
+      into.dirty_bytes += static_cast<Run*>(header)->granules.bytes();
     } else if (header->kind == Kind::kLarge) {
       ++into.large_blocks;
       into.large_bytes += static_cast<Run*>(header)->bytes;
@@ -36,7 +39,7 @@ void take_snapshot(Snapshot& into) {
   into.huge_bytes = heap.huge.used_bytes();
   into.live_bytes += into.large_bytes + into.huge_bytes;
   const pages::PageStats pages = heap.pages.stats();
-  into.dirty_bytes = pages.dirty_bytes;
+  into.dirty_bytes += pages.dirty_bytes + heap.huge.kept_bytes();
   into.reserved_bytes = pages.reserved_bytes;
   into.committed_bytes = pages.committed_bytes;
   into.hugetlb_bytes = pages.hugetlb_bytes;

@@ -26,7 +26,7 @@ struct Snapshot {
   std::uint64_t huge_bytes;
   std::uint64_t live_bytes;       // of all objects and blocks
   std::uint64_t slab_free_bytes;  // of free objects in slabs
-  std::uint64_t dirty_bytes;      // free runs not given back yet
+  std::uint64_t dirty_bytes;      // free runs and cached blocks, not given back yet
   std::uint64_t reserved_bytes;   // address space
   std::uint64_t committed_bytes;  // usable address space
   std::uint64_t hugetlb_bytes;    // of it: in pages of the system's pool

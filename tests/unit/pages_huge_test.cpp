@@ -146,6 +146,49 @@ TEST_F(HugeBlocksTest, GiveTheMemoryBackWhereTheAddressesCanNotGo) {
   EXPECT_EQ(huge_.count(), 0U);
 }
 
+TEST_F(HugeBlocksTest, ServeASecondTimeWhatIsAtMostAQuarterTooLong) {
+  Block* block = huge_.allocate(page_ * 100, 16);
+  const std::uint64_t start = block->start;
+  huge_.keep(block, 1);
+  EXPECT_EQ(huge_.used_bytes(), 0U);
+  EXPECT_EQ(huge_.kept_bytes(), page_ * 100);
+  EXPECT_EQ(huge_.find(start), nullptr) << "a kept block is no block";
+  Block* shorter = huge_.allocate(page_ * 79, 16);
+  EXPECT_NE(shorter->start, start);
+  EXPECT_FALSE(shorter->dirty);
+  Block* again = huge_.allocate(page_ * 80, 16);
+  EXPECT_EQ(again->start, start);
+  EXPECT_TRUE(again->dirty) << "its pages hold what the one before wrote";
+  EXPECT_EQ(again->bytes, page_ * 80);
+  EXPECT_EQ(huge_.kept_bytes(), 0U);
+  EXPECT_EQ(mapped(), page_ * (79 + 80)) << "the rest stayed mapped";
+}
+
+TEST_F(HugeBlocksTest, GoWhenTheyHaveBeenKeptLongEnoughSliceBySlice) {
+  huge_.keep(huge_.allocate(page_ * 10, 16), 100);
+  huge_.keep(huge_.allocate(page_ * 20, 16), 200);
+  EXPECT_EQ(huge_.give_back(99, SIZE_MAX), 0U);
+  EXPECT_EQ(huge_.give_back(100, page_ * 4), page_ * 4);
+  EXPECT_EQ(mapped(), page_ * 26);
+  EXPECT_EQ(huge_.give_back(100, SIZE_MAX), page_ * 6);
+  EXPECT_EQ(huge_.kept_bytes(), page_ * 20);
+  EXPECT_EQ(huge_.give_back(UINT64_MAX, SIZE_MAX), page_ * 20);
+  EXPECT_EQ(mapped(), 0U);
+}
+
+TEST_F(HugeBlocksTest, AreNotKeptAboveTheMostNorWhenTheSystemRefusesMemory) {
+  huge_.keep(huge_.allocate(HugeBlocks::kMostKept + page_, 16), 1);
+  EXPECT_EQ(huge_.kept_bytes(), 0U);
+  for (int i = 0; i < 3; ++i) huge_.keep(huge_.allocate(HugeBlocks::kMostKept / 2 - page_, 16), 1);
+  EXPECT_LE(huge_.kept_bytes(), HugeBlocks::kMostKept);
+  os_.fail(Call::kMap, 1);
+  Block* block = huge_.allocate(page_, 16);
+  EXPECT_EQ(os_.succeed(), 1U);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(huge_.kept_bytes(), 0U);
+  EXPECT_EQ(mapped(), page_);
+}
+
 TEST_F(HugeBlocksTest, NeedNoSystemCallWhereTheHeaderIsRefused) {
   os_.fail(Call::kMap, 1, FakeOs::kAlways);
   while (arena_.allocate(sizeof(Block)) != nullptr) {

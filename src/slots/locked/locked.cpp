@@ -224,6 +224,7 @@ int purge_all_pages() {
 
 void reclaim_all() {
   for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, nullptr);
+  pages::empty_caches();
 }
 
 }  // namespace brimful::slots

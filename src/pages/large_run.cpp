@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// pages/large_run.h.
+#include "pages/large_run.h"
+
+#include "os/calls.h"
+#include "pages/heap.h"
+#include "pages/run_cache.h"
+
+namespace brimful::pages {
+
+Run* allocate_large_run(std::size_t usable, std::size_t alignment) {
+  auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
+  if (run == nullptr) return nullptr;
+  const GranuleCount granules = GranuleCount::covering(usable);
+  use_cached_before_fresh(granules);
+  run->start = heap.pages.allocate(granules, alignment, os::calls.node());
+  if (run->start == 0) {
+    heap.arena.free(run, sizeof(Run));
+    return nullptr;
+  }
+  run->multiplier = 1;
+  run->kind = Kind::kLarge;
+  run->size_class = kNoClass;
+  run->bytes = usable;
+  run->granules = granules;
+  revive(run);
+  heap.table.set(heap.table.id_of(run->start), run);
+  return run;
+}
+
+void free_large_run(Run* run, std::uint64_t stamp_ms) {
+  const std::uint64_t start = run->start;
+  const GranuleCount granules = run->granules;
+  heap.table.clear(heap.table.id_of(start));
+  run->kind = Kind::kNone;
+  heap.arena.free(run, sizeof(Run));
+  heap.pages.free(start, granules, stamp_ms);
+}
+
+}  // namespace brimful::pages

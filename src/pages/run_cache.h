@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// Run caches: freed large blocks that wait for the next request of their length, without the heap lock.
+//
+//   cache (one for each context id, modulo 64)     places[8]   header address │ granules << 48      0: empty
+//                                                  stamps[8]   when each was freed
+//
+// A place is one word that says whose block it holds AND how long that is, so looking through the eight touches one cache
+// line and no header, and a compare-and-swap on the word takes exactly what was seen: the same word again is the same
+// block of the same length, whatever happened in between. free() fills an empty place; malloc() empties one that is as
+// long as asked or up to an eighth longer. Threads that share a cache race for places and lose nothing but a hit, and a
+// signal handler may do either at any moment.
+//
+// A cached block is free memory that only its length can use. So it is held on four conditions: no cache holds more than
+// an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing stays longer
+// than purge_delay_ms (pages::tick()); whoever finds no block of the right length gives the cache back before it asks the
+// page heap; and no fresh memory is touched while a cache holds any (use_cached_before_fresh()).
+//
+// Rejected: chains per length, which need two locked instructions on either side in place of one; fields of the context,
+// because pages/ lies below slots/, and the caches of contexts that nobody runs in would need a visit of their own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "meta/header.h"
+
+namespace brimful::pages {
+
+class RunCache {
+ public:
+  static constexpr std::size_t kPlaces = 8;
+
+  struct Taken {
+    Run* run;  // nullptr: none
+    std::uint64_t stamp_ms;
+  };
+
+  // A claimed block of at least `count` granules and at most an eighth more, now the caller's; or nullptr. Any moment.
+  Run* take(GranuleCount count);
+
+  // Keeps a claimed block, unless all places are taken or would hold more than `capacity` bytes together. Any moment.
+  bool put(Run* run, std::uint64_t now_ms, std::size_t capacity);
+
+  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any). Any moment.
+  Taken take_older(std::uint64_t cutoff_ms);
+
+  // Bytes in granules that the blocks hold at this moment.
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  std::atomic<std::uint64_t> places_[kPlaces] = {};
+  std::atomic<std::uint64_t> stamps_[kPlaces] = {};
+};
+
+inline constexpr std::size_t kLeastCapacity = std::size_t{32} << 20;
+inline constexpr std::size_t kMostCapacity = std::size_t{64} << 20;
+
+// The cache of the context `id` has a block of `count` granules: as RunCache::take().
+Run* take_cached_run(std::uint32_t id, GranuleCount count);
+
+// As RunCache::put(), of a block that the program has just freed. false: the caller has to free it. Options that count
+// each granule of a small reserve, or want each one back at once, switch it off.
+bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms);
+
+// Gives the page heap what the cache of one context holds. Caller holds the heap lock.
+void flush_cached_runs_of(std::uint32_t id);
+
+// Gives the page heap every block that was freed at `cutoff_ms` or before (UINT64_MAX: all). Caller holds the heap lock.
+// Cheap when there is none.
+void flush_cached_runs(std::uint64_t cutoff_ms);
+
+// Bytes of the blocks in all caches. Any moment.
+std::size_t cached_run_bytes();
+
+// Before `count` granules are taken from the page heap: if it can't serve them from what is dirty already, the caches go
+// first. Caller holds the heap lock.
+void use_cached_before_fresh(GranuleCount count);
+
+}  // namespace brimful::pages
