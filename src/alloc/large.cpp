@@ -64,6 +64,22 @@ Run* allocate_run(std::size_t usable, std::size_t alignment) {
   return run;
 }
 
+// A block of either kind; nullptr when there is no memory.
+Run* allocate_block(std::size_t usable, std::size_t alignment) {
+  pages::Heap& heap = pages::heap;
+  const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
+  const bool fits =
+      usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
+  const std::size_t most = heap.pages.most_bytes();
+  Run* run = nullptr;
+  // The first request of all finds no window yet, so no limit either.
+  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) run = allocate_run(usable, alignment);
+  if (run != nullptr || !may_map) return run;
+  run = heap.huge.allocate(usable, alignment);
+  if (run != nullptr) heap.pages.backing().prepare_mapping(run->start, run->bytes);
+  return run;
+}
+
 void free_run(Run* run, std::uint64_t now_ms) {
   pages::Heap& heap = pages::heap;
   const std::uint64_t start = run->start;
@@ -75,7 +91,9 @@ void free_run(Run* run, std::uint64_t now_ms) {
 }
 
 void free_block(Run* run, std::uint64_t now_ms) {
-  run->kind == Kind::kHuge ? pages::heap.huge.free(run) : free_run(run, now_ms);
+  if (run->kind != Kind::kHuge) return free_run(run, now_ms);
+  pages::heap.pages.backing().forget(run->start);
+  pages::heap.huge.free(run);
 }
 
 Run* huge_at(std::uint64_t start) {
@@ -156,16 +174,15 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t now_ms = os::calls.now_ms();
   pages::tick(now_ms);
   pages::Heap& heap = pages::heap;
-  const sync::MutexLock guard(heap.lock);
-  free_deferred(now_ms);
-  const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
-  const bool fits =
-      usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
-  const std::size_t most = heap.pages.most_bytes();
+  pages::MemoryRange populate = {};
   Run* run = nullptr;
-  // The first request of all finds no window yet, so no limit either.
-  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) run = allocate_run(usable, alignment);
-  if (run == nullptr && may_map) run = heap.huge.allocate(usable, alignment);
+  {
+    const sync::MutexLock guard(heap.lock);
+    free_deferred(now_ms);
+    run = allocate_block(usable, alignment);
+    if (run != nullptr) populate = heap.pages.backing().take_populate();
+  }
+  pages::populate(populate);
   return run != nullptr ? reinterpret_cast<void*>(run->start) : nullptr;
 }
 

@@ -133,7 +133,7 @@ void report_warning(const char* text) { os::report(Line() << text); }
 
 }  // namespace
 
-constinit Options options = {0, 0, 1000, 0, 0, 0, 0};
+constinit Options options = {0, 0, 1000, 0, 0, 0, 0, 0, 3};
 
 Options initial_options() {
   Options result = {};

@@ -13,6 +13,8 @@ namespace brimful::config {
 enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
 enum class Tier : std::int64_t { kDefault, kHardened };
 enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+enum class Thp : std::int64_t { kAuto, kAlways, kNever };
+enum class Populate : std::int64_t { kOff, kPartial, kAll, kAuto };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 
 struct Options {
@@ -23,6 +25,8 @@ struct Options {
   std::int64_t reserve;         // bytes of the first window; 0: chosen from the limits
   std::int64_t on_exhaustion;   // Exhaustion
   std::int64_t print_stats;     // PrintStats
+  std::int64_t thp;             // Thp
+  std::int64_t populate;        // Populate
 };
 
 struct OptionInfo {
@@ -50,6 +54,10 @@ inline constexpr OptionInfo kOptions[] = {
      "when the reserve is used up: take more, return NULL, call the hook, or abort"},
     {"print_stats", &Options::print_stats, "off|exit|json", false, 0, 2, 0,
      "exit: statistics as tables on stderr when the program exits; json: as one line"},
+    {"thp", &Options::thp, "auto|always|never", false, 0, 2, 0,
+     "transparent hugepages: where demand fills them, everywhere, or nowhere"},
+    {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 3,
+     "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
 };
 
 // The values in force. Written by load() only.
@@ -68,6 +76,8 @@ Options initial_options();
 inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
 inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
 inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
+inline Thp thp() { return static_cast<Thp>(options.thp); }
+inline Populate populate() { return static_cast<Populate>(options.populate); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
 
@@ -156,7 +157,7 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, GranuleCount spar
   return true;
 }
 
-std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
+std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, ClassId size_class) {
   prepare_header();
   Run* run = find(count, alignment);
   if (run == nullptr) {
@@ -165,22 +166,39 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment) {
     run = find(count, alignment);
     if (run == nullptr) return 0;
   }
-  return take(run, count, alignment);
+  return take(run, count, alignment, size_class);
 }
 
 // The front of a run is cut off without a new header.
 std::uint64_t PageHeap::allocate_for_metadata() {
   Run* run = find(GranuleCount(1), kGranuleBytes);
-  return run != nullptr ? take(run, GranuleCount(1), kGranuleBytes) : 0;
+  return run != nullptr ? take(run, GranuleCount(1), kGranuleBytes, kNoClass) : 0;
 }
 
-std::uint64_t PageHeap::take(Run* run, GranuleCount count, std::size_t alignment) {
+// Asks for the policy of pages/backing.h, unless the heap is too small to have one.
+void PageHeap::prepare_backing(std::uint64_t start, GranuleCount count, std::uint64_t free_end, ClassId size_class) {
+  backing_.begin();
+  if (BRIMFUL_LIKELY(stats_.used_bytes < backing_.asks_from())) return;
+  bool is_clean = true;
+  const GranuleId first = table_.id_of(start);
+  for (std::uint32_t i = 0; i < count.raw() && is_clean; ++i) {
+    if (first.raw() + i >= table_.covered()) break;  // beyond: never used
+    is_clean = (table_.flags(first + i) & meta::GranuleTable::kDirty) == 0;
+  }
+  backing_.prepare({start, count.bytes(), free_end, stats_.used_bytes, size_class, is_clean});
+}
+
+std::uint64_t PageHeap::take(Run* run, GranuleCount count, std::size_t alignment, ClassId size_class) {
   const std::uint64_t start = round_up(run->start, alignment > kGranuleBytes ? alignment : kGranuleBytes);
   const std::uint64_t behind = run->start + run->granules.bytes() - start - count.bytes();
   std::size_t step = stats_.committed_bytes / 8;
   if (step < kLeastStep) step = kLeastStep;
   if (step > kMostStep || strict_overcommit_) step = strict_overcommit_ ? kLeastStep : kMostStep;
+  // Whole hugepages, because one that is not usable as a whole when it is touched first is made of small pages.
+  const std::uint64_t end = start + count.bytes();
+  if (step >= kHugepageBytes) step = round_up(end + step, kHugepageBytes) - end;
   const auto spare = GranuleCount::covering(behind < step ? behind : step);
+  prepare_backing(start, count, end + behind, size_class);
   if (!commit(start, count, spare) || !carve(run, start, count)) return 0;
   hand_out(start, count);
   return start;
@@ -213,6 +231,7 @@ void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
 
 void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms) {
   const GranuleId first = table_.id_of(start);
+  backing_.forget(start);
   for (std::uint32_t i = 0; i < count.raw(); ++i) table_.flags(first + i) |= meta::GranuleTable::kDirty;
   stats_.used_bytes -= count.bytes();
   stats_.dirty_bytes += count.bytes();
@@ -247,6 +266,7 @@ void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
 }
 
 bool PageHeap::purge_range(std::uint64_t start, std::size_t bytes) {
+  backing_.purge(start, bytes);
   const bool given_back = strict_overcommit_ ? os::calls.decommit(start, bytes) : os::calls.purge(start, bytes);
   if (!given_back) return false;
   for (std::size_t offset = 0; offset < bytes; offset += kGranuleBytes) {

@@ -25,6 +25,7 @@
 #include "base/units.h"
 #include "meta/arena.h"
 #include "meta/granule_table.h"
+#include "pages/backing.h"
 
 namespace brimful::pages {
 
@@ -43,8 +44,8 @@ class PageHeap {
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
 
   // Start of `count` free granules on a multiple of `alignment` (a power of two), committed; 0 when there are none.
-  // O(log runs), system calls when it commits or needs a further window.
-  std::uint64_t allocate(GranuleCount count, std::size_t alignment);
+  // O(log runs), system calls when it commits or needs a further window. `size_class`: of the slab that it becomes.
+  std::uint64_t allocate(GranuleCount count, std::size_t alignment, ClassId size_class = kNoClass);
 
   // One granule of memory that is in a window already, or 0. Needs no metadata, so the arena may call it.
   std::uint64_t allocate_for_metadata();
@@ -65,6 +66,7 @@ class PageHeap {
   [[nodiscard]] bool was_used(std::uint64_t address);
 
   [[nodiscard]] PageStats stats() const { return stats_; }
+  Backing& backing() { return backing_; }
   [[nodiscard]] bool has_dirty() const { return !dirty_.empty(); }
 
  private:
@@ -85,7 +87,8 @@ class PageHeap {
   bool add_window(GranuleCount least);
   std::uint64_t map_window(std::size_t bytes);
   bool place_window(std::size_t bytes);
-  std::uint64_t take(Run* run, GranuleCount count, std::size_t alignment);
+  std::uint64_t take(Run* run, GranuleCount count, std::size_t alignment, ClassId size_class);
+  void prepare_backing(std::uint64_t start, GranuleCount count, std::uint64_t free_end, ClassId size_class);
   Run* find(GranuleCount count, std::size_t alignment);
   bool make_free(std::uint64_t start, GranuleCount count, bool dirty, std::uint64_t stamp_ms);
   void attach(Run* run);
@@ -109,6 +112,7 @@ class PageHeap {
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   bool strict_overcommit_ = false;
+  Backing backing_;
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

@@ -15,14 +15,17 @@
 
 namespace brimful::slots {
 
-Slab* make_slab(ClassId size_class, std::uint32_t owner) {
+namespace {
+
+// A slab without its memory populated, which is to be done without the lock.
+Slab* make_slab_locked(ClassId size_class, std::uint32_t owner, pages::MemoryRange& populate) {
   const SizeClass& shape = kSizeClasses[size_class];
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
   const sync::MutexLock guard(heap.lock);
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
-  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
+  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, size_class);
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
@@ -32,6 +35,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;
   }
+  populate = heap.pages.backing().take_populate();
   slab->start = start;
   slab->multiplier = shape.multiplier;
   slab->count = std::uint64_t{shape.groups} * kGroupObjects;
@@ -46,6 +50,15 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner) {
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
   heap.table.set_all(heap.table.id_of(start), granules, slab);
+  return slab;
+}
+
+}  // namespace
+
+Slab* make_slab(ClassId size_class, std::uint32_t owner) {
+  pages::MemoryRange populate = {};
+  Slab* slab = make_slab_locked(size_class, owner, populate);
+  pages::populate(populate);
   return slab;
 }
 

@@ -44,6 +44,22 @@ void ignore_name(std::uintptr_t /*address*/, std::size_t /*bytes*/, const char* 
 
 std::uint64_t fake_now_ms() { return current->now_ms; }
 
+bool fake_advise(std::uintptr_t address, std::size_t bytes, os::Advice advice) {
+  if (current->enter(Call::kAdvise)) return false;
+  current->advices.push_back({{address, bytes}, advice});
+  return os::linux_calls().advise(address, bytes, advice) || advice != os::Advice::kPopulate;
+}
+
+bool fake_is_resident(std::uintptr_t address) {
+  ++current->residence_questions;
+  return os::linux_calls().is_resident(address);
+}
+
+os::HugepageMode fake_hugepage_mode() {
+  ++current->mode_questions;
+  return current->hugepage_mode;
+}
+
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
@@ -52,13 +68,16 @@ constexpr os::Calls kFake = {fake_map,
                              fake_move_pages,
                              fake_resize,
                              ignore_name,
-                             fake_now_ms};
+                             fake_now_ms,
+                             fake_advise,
+                             fake_is_resident,
+                             fake_hugepage_mode};
 
 }  // namespace
 
 const char* name_of(Call kind) {
   constexpr const char* kNames[kCallKinds] = {"map",   "reserve", "decommit",   "commit",
-                                              "purge", "unmap",   "move_pages", "resize"};
+                                              "purge", "unmap",   "move_pages", "resize", "advise"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

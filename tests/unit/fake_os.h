@@ -19,14 +19,19 @@
 namespace brimful::testing {
 
 // kMap takes memory, kReserve only address space.
-enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize };
-inline constexpr std::size_t kCallKinds = 8;
+enum class Call { kMap, kReserve, kDecommit, kCommit, kPurge, kUnmap, kMovePages, kResize, kAdvise };
+inline constexpr std::size_t kCallKinds = 9;
 const char* name_of(Call kind);
 
 struct Range {
   std::uint64_t start;
   std::size_t bytes;
   bool operator==(const Range&) const = default;
+};
+
+struct Advised {
+  Range range;
+  os::Advice advice;
 };
 
 class FakeOs {
@@ -59,6 +64,11 @@ class FakeOs {
   void unmap_everything();
 
   std::uint64_t now_ms = 1000;
+  // What the system says of hugepages, and what was asked and said about them.
+  os::HugepageMode hugepage_mode = os::HugepageMode::kMadvise;
+  std::size_t mode_questions = 0;
+  std::size_t residence_questions = 0;
+  std::vector<Advised> advices;
 
   // For the wrappers: counts a call; true when it is to fail.
   bool enter(Call kind);
