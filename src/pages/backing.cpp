@@ -121,14 +121,12 @@ void Backing::plan_hugepages(const Demand& demand, std::size_t kind) {
   const bool filled = is_filled(kind, demand.bytes, 6);
   const bool possible = state_ != State::kOff && demand.is_clean && demand.used_bytes >= kCountFrom;
   if (possible) count_fresh(demand, filled);
-  Extent* extent = extent_at(demand.start + demand.bytes - 1);
-  if (extent != nullptr && !filled && demand.is_clean) {
-    extent->sparse_bytes += demand.bytes;
-    if (demand.bytes < kHugepageBytes && extent->sparse_bytes * 8 < extent->end - extent->start) return;
-    cut(*extent, round_up(demand.start, kHugepageBytes));
-    extent = nullptr;
+  if (!demand.is_clean) return;
+  const std::uint64_t end = demand.start + demand.bytes;
+  if (Extent* extent = extent_in(demand.start, end)) {
+    if (filled ? end <= extent->end : bears(*extent, demand)) return;
+    if (!filled) withdraw(demand.start, end);
   }
-  if (extent != nullptr || !demand.is_clean) return;
   if (!is_filled(kind, demand.bytes, 8) || kind >= kClassCount) watch(demand.start, demand.bytes, kind);
   if (!filled || !possible || demand.used_bytes < kHugeFrom || under_pressure()) return;
   if (fresh_filled_ >= kLeastGrowth && fresh_sparse_ * kFilledToSparse <= fresh_filled_) add_extent(demand);
@@ -143,12 +141,29 @@ void Backing::count_fresh(const Demand& demand, bool filled) {
   fresh_sparse_ /= 2;
 }
 
-Backing::Extent* Backing::extent_at(std::uint64_t address) {
-  if (state_ != State::kQuiet) return nullptr;
+// The last extent that holds a part of the range.
+Backing::Extent* Backing::extent_in(std::uint64_t start, std::uint64_t end) {
+  Extent* last = nullptr;
+  if (state_ != State::kQuiet) return last;
   for (Extent& extent : extents_) {
-    if (address - extent.start < extent.end - extent.start) return &extent;
+    const bool meets = extent.start < end && start < extent.end;
+    if (meets && (last == nullptr || last->end < extent.end)) last = &extent;
   }
-  return nullptr;
+  return last;
+}
+
+// An extent bears runs that nobody may fill, if they are shorter than a hugepage and few.
+bool Backing::bears(Extent& extent, const Demand& demand) {
+  extent.sparse_bytes += demand.bytes;
+  return demand.bytes < kHugepageBytes && extent.sparse_bytes * 8 < extent.end - extent.start;
+}
+
+// Takes the advice off the range, but for a hugepage that begins before it, and off what lies behind it in its extents.
+void Backing::withdraw(std::uint64_t start, std::uint64_t end) {
+  if (state_ != State::kQuiet) return;
+  for (Extent& extent : extents_) {
+    if (extent.start < end && start < extent.end) cut(extent, round_up(start, kHugepageBytes));
+  }
 }
 
 // Takes the advice off what lies behind `end`.
@@ -163,10 +178,11 @@ void Backing::add_extent(const Demand& demand) {
   std::size_t step = round_up(demand.used_bytes / 8, kHugepageBytes);
   if (step < kLeastExtent) step = kLeastExtent;
   if (step > kMostExtent) step = kMostExtent;
-  const std::uint64_t begin = round_up(demand.start, kHugepageBytes);
+  std::uint64_t begin = round_up(demand.start, kHugepageBytes);
   std::uint64_t end = round_up(demand.start + demand.bytes, kHugepageBytes);
   if (end < begin + step) end = begin + step;
   if (end > demand.free_end) end = round_down(demand.free_end, kHugepageBytes);
+  if (const Extent* before = extent_in(begin, begin + kHugepageBytes)) begin = before->end;
   if (end <= begin) return;
   if (state_ == State::kReady) quieten();
   Extent& oldest = extents_[next_extent_++ % kExtents];
@@ -182,7 +198,7 @@ void Backing::plan_populate(const Demand& demand, std::size_t kind) {
   if (level == config::Populate::kAuto) {
     if (demand.used_bytes < kPopulateFrom || demand.bytes > kMostPopulate) return;
     if (kinds_[kind].fresh <= kOftenEnough || !is_filled(kind, demand.bytes, 7)) return;
-    if (extent_at(demand.start) != nullptr) return;  // one fault does for 2 MiB
+    if (extent_in(demand.start, demand.start + demand.bytes) != nullptr) return;  // one fault does for 2 MiB
   }
   populate_ = {demand.start, round_up(usable_bytes(demand), os::page_bytes())};
 }
@@ -223,14 +239,18 @@ void Backing::watch(std::uint64_t start, std::size_t bytes, std::size_t kind) {
 void Backing::look_at(const Watched& run) {
   const unsigned pages = run.bytes >= kHugepageBytes ? 8 : 4;
   Kind& kind = kinds_[run.kind];
+  const bool filled_before = is_filled(run.kind, run.bytes, 6);
   for (unsigned i = 0; i < pages; ++i) {
     const std::uint64_t at = run.start + (2 * i + 1) * (run.bytes / (2 * pages));
     if (os::calls.is_resident(round_down(at, os::page_bytes()))) ++kind.resident;
   }
   kind.pages = static_cast<std::uint16_t>(kind.pages + pages);
-  if (kind.pages < kMostPages) return;
-  kind.pages /= 2;
-  kind.resident /= 2;
+  if (kind.pages >= kMostPages) {
+    kind.pages /= 2;
+    kind.resident /= 2;
+  }
+  // What was counted against this kind was counted in ignorance.
+  if (!filled_before && is_filled(run.kind, run.bytes, 6)) fresh_sparse_ = 0;
 }
 
 void Backing::look_at_freed(std::uint64_t start) {

@@ -110,7 +110,7 @@ class Backing {
 
   static constexpr std::size_t kBlockKinds = 48;
   static constexpr std::size_t kKinds = kClassCount + kBlockKinds;
-  static constexpr std::size_t kWatched = 16;
+  static constexpr std::size_t kWatched = 8;
   static constexpr std::size_t kMaxWindows = 128;
 
   static std::size_t kind_of(ClassId size_class, std::size_t bytes);
@@ -119,9 +119,11 @@ class Backing {
   void quieten();
   void plan_hugepages(const Demand& demand, std::size_t kind);
   void plan_populate(const Demand& demand, std::size_t kind);
-  Extent* extent_at(std::uint64_t address);
+  Extent* extent_in(std::uint64_t start, std::uint64_t end);
   void add_extent(const Demand& demand);
-  void cut(Extent& extent, std::uint64_t end);
+  static bool bears(Extent& extent, const Demand& demand);
+  void withdraw(std::uint64_t start, std::uint64_t end);
+  static void cut(Extent& extent, std::uint64_t end);
   void count_fresh(const Demand& demand, bool filled);
   void watch(std::uint64_t start, std::size_t bytes, std::size_t kind);
   void look_at(const Watched& run);
