@@ -27,7 +27,6 @@ from typing import Any
 
 import benchlib
 from benchlib import Allocator, BenchError
-
 from brimful.bench import building, catalog
 
 try:
@@ -52,9 +51,39 @@ WORKLOADS = {
     "xmalloc": ("xmalloc", "--threads", "2", "--scale", "0.5"),
     "glibc-thread": ("glibc_thread", "--threads", "2", "--scale", "0.5"),
     "larson": ("larson", "--threads", "2", "--scale", "0.5"),
-    "order small": ("order", "--order", "random", "--size", "16", "--count", "500000", "--rounds", "4"),
-    "order large": ("order", "--order", "fifo", "--size", "16384", "--count", "4000", "--rounds", "12"),
-    "order huge": ("order", "--order", "fifo", "--size", "4194304", "--count", "64", "--rounds", "200"),
+    "order small": (
+        "order",
+        "--order",
+        "random",
+        "--size",
+        "16",
+        "--count",
+        "500000",
+        "--rounds",
+        "4",
+    ),
+    "order large": (
+        "order",
+        "--order",
+        "fifo",
+        "--size",
+        "16384",
+        "--count",
+        "4000",
+        "--rounds",
+        "12",
+    ),
+    "order huge": (
+        "order",
+        "--order",
+        "fifo",
+        "--size",
+        "4194304",
+        "--count",
+        "64",
+        "--rounds",
+        "200",
+    ),
     "malloc-large": ("malloc_large", "--scale", "0.5"),
     "fragmentation": ("fragmentation", "--scale", "0.5"),
     "grown": ("order", "--order", "lifo", "--size", "64", "--count", "6000000", "--rounds", "1"),

@@ -103,8 +103,9 @@ HugepageMode linux_hugepage_mode() {
   return strstr(text, "[madvise]") != nullptr ? HugepageMode::kMadvise : HugepageMode::kNever;
 }
 
-constexpr Calls kLinux = {linux_map,        linux_decommit, linux_commit, linux_purge, linux_unmap,
-                          linux_move_pages, linux_resize,   linux_name,   linux_now_ms, linux_advise, linux_is_resident, linux_hugepage_mode};
+constexpr Calls kLinux = {linux_map,    linux_decommit,   linux_commit,      linux_purge,
+                          linux_unmap,  linux_move_pages, linux_resize,      linux_name,
+                          linux_now_ms, linux_advise,     linux_is_resident, linux_hugepage_mode};
 
 }  // namespace
 

@@ -197,7 +197,7 @@ struct Section {
 // In the order in which they are printed.
 constexpr Section kSections[] = {
     {process_text, process_json}, {bytes_text, bytes_json}, {coverage_text, coverage_json},
-    {blocks_text, blocks_json}, {locks_text, locks_json}, {events_text, events_json},
+    {blocks_text, blocks_json},   {locks_text, locks_json}, {events_text, events_json},
 };
 
 void take_report(Report& into) {

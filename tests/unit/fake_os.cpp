@@ -76,8 +76,8 @@ constexpr os::Calls kFake = {fake_map,
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",   "reserve", "decommit",   "commit",
-                                              "purge", "unmap",   "move_pages", "resize", "advise"};
+  constexpr const char* kNames[kCallKinds] = {"map",   "reserve",    "decommit", "commit", "purge",
+                                              "unmap", "move_pages", "resize",   "advise"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
