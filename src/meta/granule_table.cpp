@@ -37,12 +37,12 @@ Header& GranuleTable::none_header() { return none; }
 
 bool GranuleTable::reserve(std::uint64_t granules) {
   const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
-  const std::size_t flag_bytes = round_up(granules, os::page_bytes());
-  void* memory = os::calls.map(0, entry_bytes + flag_bytes, os::Access::kNone);
+  const std::size_t record_bytes = round_up(granules / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
+  void* memory = os::calls.map(0, entry_bytes + record_bytes, os::Access::kNone);
   if (memory == nullptr) return false;
-  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + flag_bytes, "brimful granule table");
+  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + record_bytes, "brimful granule table");
   entries_ = static_cast<Header**>(memory);
-  flags_ = static_cast<std::uint8_t*>(memory) + entry_bytes;
+  hugepages_ = reinterpret_cast<Hugepage*>(static_cast<std::byte*>(memory) + entry_bytes);
   span_ = granules;
   return true;
 }
@@ -60,7 +60,8 @@ bool GranuleTable::cover(GranuleId end) {
     return true;
   };
   if (!commit_to(reinterpret_cast<std::uintptr_t>(entries_), committed_entry_bytes_, target * sizeof(Header*)) ||
-      !commit_to(reinterpret_cast<std::uintptr_t>(flags_), committed_flag_bytes_, target)) {
+      !commit_to(reinterpret_cast<std::uintptr_t>(hugepages_), committed_record_bytes_,
+                 target / kGranulesPerHugepage * sizeof(Hugepage))) {
     return false;
   }
   for (std::uint64_t i = covered_; i < target; ++i) entries_[i] = &none;

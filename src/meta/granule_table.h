@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The granule table: one header pointer per 64 KiB of window, and one byte of flags beside it.
+// The granule table: one header pointer per 64 KiB of window, and beside it one record per 2 MiB (meta/hugepage.h).
 //
 // free() indexes it with (address >> 16) & mask. Windows are placed so that their granule numbers, modulo the span,
 // follow each other from 0; so the mask covers a power-of-two prefix that holds every window in use, every entry of that
@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "meta/header.h"
+#include "meta/hugepage.h"
 
 namespace brimful::meta {
 
@@ -54,21 +55,24 @@ class GranuleTable {
   }
   void clear(GranuleId id) { set(id, &none_header()); }
 
-  // Flags of a granule. Guarded by the heap lock.
-  static constexpr std::uint8_t kCommitted = 1;  // readable and writable
-  static constexpr std::uint8_t kDirty = 2;      // may hold something else than zeros
-  static constexpr std::uint8_t kUsed = 4;       // was handed out at least once
-  std::uint8_t& flags(GranuleId id) { return flags_[id.raw()]; }
+  // The record of the n-th hugepage, n * 32 < span(); usable while n < covered_hugepages(). Guarded by the heap lock.
+  [[nodiscard]] Hugepage* hugepage(std::uint64_t n) const { return hugepages_ + n; }
+  [[nodiscard]] Hugepage* hugepage_of(GranuleId id) const { return hugepages_ + id.raw() / kGranulesPerHugepage; }
+  [[nodiscard]] std::uint64_t index_of(const Hugepage* hugepage) const {
+    return static_cast<std::uint64_t>(hugepage - hugepages_);
+  }
+  [[nodiscard]] bool is_covered(const Hugepage* hugepage) const { return index_of(hugepage) < covered_hugepages(); }
+  [[nodiscard]] std::uint64_t covered_hugepages() const { return covered_ / kGranulesPerHugepage; }
 
   static Header& none_header();
 
  private:
   Header** entries_ = nullptr;
-  std::uint8_t* flags_ = nullptr;
+  Hugepage* hugepages_ = nullptr;
   std::uint64_t span_ = 0;
   std::uint64_t covered_ = 0;
   std::size_t committed_entry_bytes_ = 0;
-  std::size_t committed_flag_bytes_ = 0;
+  std::size_t committed_record_bytes_ = 0;
 };
 
 }  // namespace brimful::meta

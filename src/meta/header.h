@@ -39,7 +39,6 @@ enum class Kind : std::uint8_t {
   kSlab,   // objects of one class
   kLarge,  // one block of whole granules in a window
   kHuge,   // one block mapped on its own
-  kFree,   // first or last granule of a free run
 };
 
 // Special owners; a context's id is below all of them. 0xFFFFFFFF is arch::kNoContext, which owns nothing.
@@ -111,16 +110,13 @@ struct Slab : Header {
   }
 };
 
-// A free run (kFree), a large (kLarge) or a huge block (kHuge).
+// A large (kLarge) or a huge block (kHuge).
 struct Run : Header {
-  Run* left;  // treap links while free or huge
+  Run* left;  // tree of huge blocks
   Run* right;
-  Run* next;  // list of free runs that hold dirty memory
-  Run* prev;
-  std::uint64_t bytes;     // large, huge: usable bytes from start
-  std::uint64_t stamp_ms;  // free: when its oldest dirty memory was freed
+  Run* next;            // blocks whose free() waits for the heap lock
+  std::uint64_t bytes;  // usable, from start
   GranuleCount granules;
-  bool dirty;  // free: some of it may be resident
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);

@@ -135,7 +135,8 @@ void Backing::plan_hugepages(const Demand& demand, std::size_t kind) {
 void Backing::count_fresh(const Demand& demand, bool filled) {
   const std::size_t usable = filled ? usable_bytes(demand) : 0;
   fresh_filled_ += usable;
-  fresh_sparse_ += demand.bytes - usable;
+  // Blocks of whole hugepages keep the advice off themselves.
+  if (filled || demand.bytes < kHugepageBytes) fresh_sparse_ += demand.bytes - usable;
   if (fresh_filled_ + fresh_sparse_ < demand.used_bytes / 2) return;
   fresh_filled_ /= 2;
   fresh_sparse_ /= 2;
@@ -241,8 +242,9 @@ void Backing::look_at(const Watched& run) {
   Kind& kind = kinds_[run.kind];
   const bool filled_before = is_filled(run.kind, run.bytes, 6);
   for (unsigned i = 0; i < pages; ++i) {
-    const std::uint64_t at = run.start + (2 * i + 1) * (run.bytes / (2 * pages));
-    if (os::calls.is_resident(round_down(at, os::page_bytes()))) ++kind.resident;
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's; pages at equal distances are alike
+    const std::uint64_t page = (random_ >> 33) % (run.bytes / os::page_bytes());
+    if (os::calls.is_resident(run.start + page * os::page_bytes())) ++kind.resident;
   }
   kind.pages = static_cast<std::uint16_t>(kind.pages + pages);
   if (kind.pages >= kMostPages) {

@@ -139,6 +139,7 @@ class Backing {
   Watched watch_list_[kWatched] = {};
   unsigned next_watched_ = 0;
   unsigned watched_ = 0;  // entries in use
+  std::uint64_t random_ = 1;
   Kind kinds_[kKinds] = {};
   MemoryRange windows_[kMaxWindows] = {};
   std::size_t window_count_ = 0;
@@ -148,4 +149,10 @@ class Backing {
 // Backs the range, which is the caller's own and holds zeros, with memory. No lock.
 void populate(MemoryRange range);
 
+namespace backing {
+
+// `count` hugepages from `start` (an address) on are used for the first time, or for another NUMA node than before.
+inline void on_new_hugepage(std::uint64_t /*start*/, std::uint32_t /*count*/, unsigned /*node*/) {}
+
+}  // namespace backing
 }  // namespace brimful::pages

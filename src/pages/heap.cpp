@@ -18,7 +18,7 @@ constexpr std::size_t kSliceBytes = std::size_t{32} << 20;
 
 constinit std::atomic<std::uint64_t> next_tick_ms{0};
 
-// Metadata in a window: a granule at the front of a free run, which needs no header to be cut off.
+// Metadata in a window: taking a granule of one needs no metadata.
 std::uintptr_t granule_for_metadata() {
   const std::uintptr_t granule = heap.pages.allocate_for_metadata();
   if (granule != 0) heap.pages.clear(granule, kGranuleBytes);

@@ -17,7 +17,7 @@ struct Heap {
   sync::HeapMutex lock;
   meta::Arena arena;
   meta::GranuleTable table;
-  PageHeap pages{table, arena};
+  PageHeap pages{table};
   HugeBlocks huge{arena};
 };
 

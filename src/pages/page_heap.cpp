@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// Runs of granules: allocation, joining, commit and purge (pages/page_heap.h).
-//
-// A run's header is allocated before anything changes, so that a failing metadata arena fails the call and loses
-// nothing. free() can't fail: it reuses a neighbour's header, and where there is none and the arena is empty as well, the
-// memory goes back to the system and only the addresses are lost.
+// Taking runs and giving them back (pages/page_heap.h). A place is found first (find.cpp), then committed, which may fail,
+// then carved, which can't.
 #include "pages/page_heap.h"
 
 #include <string.h>
 
+#include <bit>
+
+#include "base/check.h"
 #include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "pages/backing.h"
 
 namespace brimful::pages {
 namespace {
+
+using meta::kGranulesPerHugepage;
 
 // How far to commit ahead of a request while the heap grows: 1/8 of what is committed, within these bounds.
 constexpr std::size_t kLeastStep = std::size_t{256} << 10;
@@ -25,319 +28,292 @@ constexpr std::size_t kPeakStep = std::size_t{512} << 10;
 // Younger dirty memory is likely to be asked for again at once.
 constexpr std::uint64_t kPeakAgeMs = 20;
 
+// Memory that is asked for again within this time after it went back had better stayed.
+constexpr std::uint32_t kRefaultMs = 10'000;
+
+std::size_t bytes_in(std::uint32_t granules) { return GranuleCount(count_ones(granules)).bytes(); }
+
+// Calls visit(hugepage, granules) for each hugepage of a run, `granules` being the run's part of it.
+template <class Visit>
+void for_each_hugepage(meta::GranuleTable& table, std::uint64_t start, std::uint32_t count, Visit visit) {
+  const GranuleId id = table.id_of(start);
+  meta::Hugepage* hugepage = table.hugepage_of(id);
+  auto first = static_cast<std::uint32_t>(id.raw() % kGranulesPerHugepage);
+  while (count != 0) {
+    const std::uint32_t here = count < kGranulesPerHugepage - first ? count : kGranulesPerHugepage - first;
+    visit(hugepage, bits_from(first, here));
+    count -= here;
+    first = 0;
+    ++hugepage;
+  }
+}
+
 }  // namespace
 
-void PageHeap::attach(Run* run) {
-  table_.set(table_.id_of(run->start), run);
-  const GranuleId last = table_.id_of(run->start + run->granules.bytes() - kGranuleBytes);
-  if (last.raw() < table_.covered()) table_.set(last, run);  // a window's untouched tail ends beyond the table
-  free_.insert(run);
-  if (run->dirty) dirty_.push_back(run);
+// The end of what is known to be free behind a run that is to be placed there.
+std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
+  if (place.range == nullptr) return place.start + count.bytes();
+  return place.range->address() + place.range->length * kHugepageBytes;
 }
 
-void PageHeap::detach(Run* run) {
-  table_.clear(table_.id_of(run->start));
-  const GranuleId last = table_.id_of(run->start + run->granules.bytes() - kGranuleBytes);
-  if (last.raw() < table_.covered()) table_.clear(last);
-  free_.remove(run);
-  if (run->dirty) dirty_.remove(run);
+// Puts a hugepage into the list of the filler where it belongs now.
+void PageHeap::refile(Hugepage* hugepage) {
+  const unsigned node = hugepage->node - 1U;
+  const bool before = hugepage->has(Hugepage::kListed);
+  (hugepage->has(Hugepage::kTail) ? tails_ : fillers_)[node].update(hugepage);
+  const bool after = hugepage->has(Hugepage::kListed);
+  stats_.hugepages_partly_used += static_cast<std::size_t>(after) - static_cast<std::size_t>(before);
 }
 
-// Makes [start, start + count) a free run of its own, joined with free neighbours.
-bool PageHeap::make_free(std::uint64_t start, GranuleCount count, bool dirty, std::uint64_t stamp_ms) {
-  const GranuleId first = table_.id_of(start);
-  Run* spare = nullptr;
-  const auto join = [&](Run* neighbour) {
-    detach(neighbour);
-    if (neighbour->start < start) start = neighbour->start;
-    count = count + neighbour->granules;
-    if (neighbour->dirty) {
-      stamp_ms = dirty && stamp_ms < neighbour->stamp_ms ? stamp_ms : neighbour->stamp_ms;
-      dirty = true;
+// Granules behind a run, up to `most`, that are free and not committed yet. Those before `free_end` are known to be free.
+std::uint32_t PageHeap::uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most) {
+  std::uint32_t found = 0;
+  std::uint64_t in_range = 0;  // hugepages left of the free range that we are in
+  for (std::uint64_t id = end.raw(); found < most && id < table_.covered();) {
+    const Hugepage* hugepage = table_.hugepage_of(GranuleId(id));
+    if (in_range == 0 && hugepage->state == Hugepage::State::kFree && id % kGranulesPerHugepage == 0) {
+      in_range = hugepage->length;
     }
-    if (spare != nullptr) arena_.free(spare, sizeof(Run));
-    spare = neighbour;
-  };
-  const std::uint64_t end = start + count.bytes();
-  if (first.raw() != 0) {
-    Header* before = table_.get(GranuleId(first.raw() - 1));
-    if (before->kind == Kind::kFree) join(static_cast<Run*>(before));
+    std::uint32_t free = kAllBits;
+    if (in_range == 0 && id >= free_end.raw()) free = hugepage->state == Hugepage::State::kUsed ? hugepage->free : 0;
+    const auto first = static_cast<unsigned>(id % kGranulesPerHugepage);
+    const auto here = static_cast<std::uint32_t>(std::countr_one((free & ~hugepage->committed) >> first));
+    found += here;
+    id += here;
+    if (in_range != 0) --in_range;
+    if (first + here != kGranulesPerHugepage) break;
   }
-  Header* after = table_.look_up(end);
-  if (after->kind == Kind::kFree && after->start == end) join(static_cast<Run*>(after));
-  if (spare == nullptr) spare = static_cast<Run*>(arena_.allocate(sizeof(Run)));
-  if (spare == nullptr) return false;
-  spare->start = start;
-  spare->multiplier = 1;
-  spare->count = 0;
-  spare->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
-  spare->kind = Kind::kFree;
-  spare->size_class = kNoClass;
-  spare->granules = count;
-  spare->dirty = dirty;
-  spare->stamp_ms = stamp_ms;
-  attach(spare);
+  return found < most ? found : most;
+}
+
+// Commits `needed` granules from `first` (at address `start`) on, or more, up to `wanted`, at best.
+bool PageHeap::commit_stretch(GranuleId first, std::uint64_t start, std::uint32_t needed, std::uint32_t wanted) {
+  if (!os::calls.commit(start, GranuleCount(wanted).bytes())) {
+    if (wanted == needed || !os::calls.commit(start, GranuleCount(needed).bytes())) return false;
+    wanted = needed;
+  }
+  (void)first;
+  for_each_hugepage(table_, start, wanted, [](Hugepage* h, std::uint32_t granules) { h->committed |= granules; });
+  stats_.committed_bytes += GranuleCount(wanted).bytes();
   return true;
 }
 
-Run* PageHeap::find(GranuleCount count, std::size_t alignment) {
-  Run* run = free_.lower_bound([count](const Run& r) { return r.granules >= count; });
-  if (run == nullptr || alignment <= kGranuleBytes) return run;
-  const std::uint64_t aligned = round_up(run->start, alignment);
-  if (aligned + count.bytes() <= run->start + run->granules.bytes()) return run;
-  const auto padded = GranuleCount::covering(count.bytes() + alignment - kGranuleBytes);
-  return free_.lower_bound([padded](const Run& r) { return r.granules >= padded; });
-}
-
-// A header for the rest behind a piece that is cut from the middle of a run. It is taken before any run is chosen, because
-// the arena may itself take memory from a run (allocate_for_metadata), and then a pointer to one means something else.
-void PageHeap::prepare_header() {
-  if (spare_header_ == nullptr) spare_header_ = static_cast<Run*>(arena_.allocate(sizeof(Run)));
-}
-
-// Cuts [start, start + count) out of `run`; what is left in front and behind stays free.
-bool PageHeap::carve(Run* run, std::uint64_t start, GranuleCount count) {
-  const std::uint64_t run_end = run->start + run->granules.bytes();
-  const std::uint64_t end = start + count.bytes();
-  Run* tail = nullptr;
-  if (start != run->start && end != run_end) {
-    tail = spare_header_;
-    if (tail == nullptr) return false;
-    spare_header_ = nullptr;
-  }
-  detach(run);
-  if (tail != nullptr) {
-    memcpy(static_cast<void*>(tail), static_cast<const void*>(run), sizeof(Run));
-    tail->start = end;
-    tail->granules = GranuleCount::covering(run_end - end);
-    attach(tail);
-  }
-  if (start != run->start) {
-    run->granules = GranuleCount::covering(start - run->start);
-  } else {
-    run->start = end;
-    run->granules = GranuleCount::covering(run_end - end);
-  }
-  if (run->granules.raw() != 0) {
-    attach(run);
-  } else {
-    run->kind = Kind::kNone;
-    arena_.free(run, sizeof(Run));
-  }
-  return true;
-}
-
-// Makes the granules usable, and up to `spare` free ones behind them while at it: fewer, larger system calls.
-bool PageHeap::commit(std::uint64_t start, GranuleCount count, GranuleCount spare) {
+// Makes the granules usable, and free ones behind them, up to `ahead` bytes, while at it: fewer, larger system calls.
+bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead) {
   const GranuleId first = table_.id_of(start);
-  // One granule more, for the entry of the free run behind; but never past the table's span.
-  const std::uint64_t cover = first.raw() + count.raw() + spare.raw() + 1;
+  const std::uint32_t all = count.raw();
+  // The record behind the run's last one is that of the free range behind, unless the span ends there.
+  const std::uint64_t cover = round_up(first.raw() + all, kGranulesPerHugepage) + kGranulesPerHugepage;
   if (!table_.cover(GranuleId(cover < table_.span() ? cover : table_.span()))) return false;
-  for (std::uint32_t i = 0; i < count.raw();) {
-    if ((table_.flags(first + i) & meta::GranuleTable::kCommitted) != 0) {
-      ++i;
-      continue;
+  std::uint32_t at = 0;
+  std::uint32_t from = 0;  // [from, at) is not committed
+  bool done = true;
+  const auto commit_pending = [&](std::uint32_t spare) {
+    const std::uint32_t needed = at - from;
+    if (needed != 0 && done) {
+      done = commit_stretch(first + from, start + GranuleCount(from).bytes(), needed, needed + spare);
     }
-    std::uint32_t end = i;
-    while (end < count.raw() && (table_.flags(first + end) & meta::GranuleTable::kCommitted) == 0) ++end;
-    const std::uint32_t needed = end;
-    if (end == count.raw()) {
-      const std::uint32_t most = count.raw() + spare.raw();
-      while (end < most && (table_.flags(first + end) & meta::GranuleTable::kCommitted) == 0) ++end;
+  };
+  for_each_hugepage(table_, start, all, [&](Hugepage* hugepage, std::uint32_t granules) {
+    const auto begin = static_cast<std::uint32_t>(std::countr_zero(granules));
+    std::uint32_t missing = granules & ~hugepage->committed;
+    std::uint32_t seen = begin;
+    const std::uint32_t base = at;
+    while (missing != 0) {
+      const auto bit = static_cast<std::uint32_t>(std::countr_zero(missing));
+      const auto length = static_cast<std::uint32_t>(std::countr_one(missing >> bit));
+      if (bit != seen) {  // committed ones in between
+        commit_pending(0);
+        from = base + bit - begin;
+      }
+      at = base + bit - begin + length;
+      seen = bit + length;
+      missing &= ~bits_from(bit, length);
     }
-    const std::uint64_t from = start + GranuleCount(i).bytes();
-    if (!os::calls.commit(from, GranuleCount(end - i).bytes())) {
-      end = needed;
-      if (!os::calls.commit(from, GranuleCount(end - i).bytes())) return false;
+    const std::uint32_t end = static_cast<std::uint32_t>(kGranulesPerHugepage - std::countl_zero(granules));
+    if (seen != end) {
+      commit_pending(0);
+      from = base + end - begin;
     }
-    for (std::uint32_t g = i; g < end; ++g) table_.flags(first + g) |= meta::GranuleTable::kCommitted;
-    stats_.committed_bytes += GranuleCount(end - i).bytes();
-    i = end;
-  }
-  return true;
+    at = base + end - begin;
+  });
+  if (at != from)
+    commit_pending(
+        uncommitted_behind(first + all, table_.id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift)));
+  return done;
 }
 
-std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, ClassId size_class) {
-  prepare_header();
-  Run* run = find(count, alignment);
-  if (run == nullptr) {
+std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsigned node, ClassId size_class) {
+  Place place = find(count, alignment, node);
+  if (place.start == 0) {
     const auto padded = GranuleCount::covering(count.bytes() + (alignment > kGranuleBytes ? alignment : 0));
     if (!add_window(padded)) return 0;
-    run = find(count, alignment);
-    if (run == nullptr) return 0;
+    place = find(count, alignment, node);
   }
-  return take(run, count, alignment, size_class);
+  return take(place, count, node, size_class);
 }
 
-// The front of a run is cut off without a new header.
 std::uint64_t PageHeap::allocate_for_metadata() {
-  Run* run = find(GranuleCount(1), kGranuleBytes);
-  return run != nullptr ? take(run, GranuleCount(1), kGranuleBytes, kNoClass) : 0;
+  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0, kNoClass);
 }
 
 // Asks for the policy of pages/backing.h, unless the heap is too small to have one.
-void PageHeap::prepare_backing(std::uint64_t start, GranuleCount count, std::uint64_t free_end, ClassId size_class) {
+void PageHeap::prepare_backing(const Place& place, GranuleCount count, ClassId size_class) {
   backing_.begin();
   if (BRIMFUL_LIKELY(stats_.used_bytes < backing_.asks_from())) return;
+  const std::uint64_t id = table_.id_of(place.start).raw();
+  std::uint64_t covered =
+      table_.covered() > id ? table_.covered() - id : 0;  // beyond: never used, and without a record
+  if (covered > count.raw()) covered = count.raw();
   bool is_clean = true;
-  const GranuleId first = table_.id_of(start);
-  for (std::uint32_t i = 0; i < count.raw() && is_clean; ++i) {
-    if (first.raw() + i >= table_.covered()) break;  // beyond: never used
-    is_clean = (table_.flags(first + i) & meta::GranuleTable::kDirty) == 0;
-  }
-  backing_.prepare({start, count.bytes(), free_end, stats_.used_bytes, size_class, is_clean});
+  for_each_hugepage(
+      table_, place.start, static_cast<std::uint32_t>(covered),
+      [&](Hugepage* hugepage, std::uint32_t granules) { is_clean = is_clean && (hugepage->dirty() & granules) == 0; });
+  backing_.prepare({place.start, count.bytes(), free_end_of(place, count), stats_.used_bytes, size_class, is_clean});
 }
 
-std::uint64_t PageHeap::take(Run* run, GranuleCount count, std::size_t alignment, ClassId size_class) {
-  const std::uint64_t start = round_up(run->start, alignment > kGranuleBytes ? alignment : kGranuleBytes);
-  const std::uint64_t behind = run->start + run->granules.bytes() - start - count.bytes();
+std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node, ClassId size_class) {
+  if (place.start == 0) return 0;
   std::size_t step = stats_.committed_bytes / 8;
-  if (step < kLeastStep) step = kLeastStep;
-  if (step > kMostStep || strict_overcommit_) step = strict_overcommit_ ? kLeastStep : kMostStep;
+  if (step < kLeastStep || strict_overcommit_) step = kLeastStep;
+  if (step > kMostStep) step = kMostStep;
   // Whole hugepages, because one that is not usable as a whole when it is touched first is made of small pages.
-  const std::uint64_t end = start + count.bytes();
+  const std::uint64_t end = place.start + count.bytes();
   if (step >= kHugepageBytes) step = round_up(end + step, kHugepageBytes) - end;
-  const auto spare = GranuleCount::covering(behind < step ? behind : step);
-  prepare_backing(start, count, end + behind, size_class);
-  if (!commit(start, count, spare) || !carve(run, start, count)) return 0;
-  hand_out(start, count);
-  return start;
+  prepare_backing(place, count, size_class);
+  if (!commit(place.start, count, free_end_of(place, count), step)) return 0;
+  carve(place, count, node);
+  mind_the_peak();
+  return place.start;
 }
 
-// The granules are the caller's from now on. If that makes a new peak of resident memory while other granules lie free
-// and dirty (of the wrong length), those go back first, oldest first, unless they became free only just now.
-void PageHeap::hand_out(std::uint64_t start, GranuleCount count) {
-  const GranuleId first = table_.id_of(start);
-  for (std::uint32_t i = 0; i < count.raw(); ++i) {
-    std::uint8_t& flags = table_.flags(first + i);
-    if ((flags & meta::GranuleTable::kDirty) != 0) stats_.dirty_bytes -= kGranuleBytes;
-    flags |= meta::GranuleTable::kUsed;
+// The free hugepages that the run reaches into are in use from now on.
+void PageHeap::open_hugepages(const Place& place, GranuleCount count, unsigned node) {
+  Hugepage* first = nullptr;
+  std::uint32_t opened = 0;
+  for_each_hugepage(table_, place.start, count.raw(), [&](Hugepage* hugepage, std::uint32_t /*granules*/) {
+    if (hugepage->state == Hugepage::State::kUsed) return;
+    if (first == nullptr) first = hugepage;
+    ++opened;
+  });
+  if (opened == 0) return;
+  ranges_.take(place.range, first, opened);
+  stats_.hugepages_in_use += opened;
+  bool is_new = false;
+  for (std::uint32_t i = 0; i < opened; ++i) {
+    Hugepage& hugepage = first[i];
+    hugepage.unset(Hugepage::kTail);
+    if (hugepage.node != 0) --stats_.hugepages_free;
+    is_new = is_new || hugepage.node != node + 1;
+    hugepage.node = static_cast<std::uint8_t>(node + 1);
   }
+  if (is_new) backing::on_new_hugepage(first->address(), opened, node);
+  if (count.raw() > kGranulesPerHugepage) first[opened - 1].set(Hugepage::kTail);
+}
+
+void PageHeap::carve(const Place& place, GranuleCount count, unsigned node) {
+  if (place.range != nullptr) open_hugepages(place, count, node);
+  for_each_hugepage(table_, place.start, count.raw(),
+                    [this](Hugepage* hugepage, std::uint32_t granules) { hand_out(hugepage, granules); });
   stats_.used_bytes += count.bytes();
+}
+
+// The granules are the caller's from now on.
+void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
+  BRIMFUL_ASSERT((hugepage->free & granules) == granules);
+  const std::uint32_t dirty = hugepage->dirty();
+  const std::uint32_t clean = granules & ~dirty;
+  stats_.dirty_bytes -= bytes_in(granules & dirty);
+  if (clean != 0) {
+    const std::uint32_t given_back = clean & hugepage->used_once;
+    if (given_back != 0) {
+      const auto now_ms = static_cast<std::uint32_t>(os::calls.now_ms());
+      if (now_ms - hugepage->purged_ms < kRefaultMs) stats_.refaulted_bytes += bytes_in(given_back);
+    }
+  }
+  hugepage->free &= ~granules;
+  hugepage->used_once |= granules;
+  forget_clean(hugepage);
+  refile(hugepage);
+}
+
+// If handing out made a new peak of resident memory while other granules lie free and dirty (of the wrong length), those
+// go back first, oldest first, unless they became free only just now.
+void PageHeap::mind_the_peak() {
   const std::size_t resident = stats_.used_bytes + stats_.dirty_bytes;
   if (resident <= peak_bytes_) return;
   if (stats_.dirty_bytes == 0 || config::options.purge_delay_ms < 0) {
     peak_bytes_ = resident;
   } else if (resident - peak_bytes_ >= kPeakStep) {
     const std::uint64_t now_ms = os::calls.now_ms();
-    const Run* oldest = dirty_.front();
     std::size_t purged = 0;
-    if (oldest != nullptr && oldest->stamp_ms + kPeakAgeMs <= now_ms) {
-      purged = purge(now_ms - kPeakAgeMs, resident - peak_bytes_, now_ms);
-    }
+    if (now_ms >= kPeakAgeMs) purged = purge(now_ms - kPeakAgeMs, resident - peak_bytes_, now_ms);
     if (resident - purged > peak_bytes_) peak_bytes_ = resident - purged;
   }
 }
 
+// Some granules of a hugepage are free again.
+void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64_t now_ms) {
+  BRIMFUL_ASSERT(hugepage->state == Hugepage::State::kUsed && (hugepage->free & granules) == 0);
+  hugepage->free |= granules;
+  hugepage->set_dirty(hugepage->dirty() | granules);
+  if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
+    tails_[hugepage->node - 1].take_out(hugepage);
+    stats_.hugepages_partly_used -= 1;
+    hugepage->unset(Hugepage::kTail);
+  }
+  if (hugepage->free == kAllBits) hugepage->state = Hugepage::State::kFree;
+  refile(hugepage);
+  note_dirty(hugepage, now_ms);
+}
+
 void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms) {
-  const GranuleId first = table_.id_of(start);
   backing_.forget(start);
-  for (std::uint32_t i = 0; i < count.raw(); ++i) table_.flags(first + i) |= meta::GranuleTable::kDirty;
+  Hugepage* first = nullptr;
+  std::uint32_t emptied = 0;
+  for_each_hugepage(table_, start, count.raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
+    take_back(hugepage, granules, now_ms);
+    if (hugepage->state != Hugepage::State::kFree) return;
+    if (first == nullptr) first = hugepage;
+    ++emptied;
+  });
   stats_.used_bytes -= count.bytes();
   stats_.dirty_bytes += count.bytes();
-  if (!make_free(start, count, true, now_ms)) {
-    // No header to be had: give the memory back and keep the address range out of use. Only a process that can't map
-    // 64 KiB of metadata gets here, and it loses address space, not memory.
-    purge_range(start, count.bytes());
-  }
+  if (emptied == 0) return;
+  stats_.hugepages_in_use -= emptied;
+  stats_.hugepages_free += emptied;
+  ranges_.insert(first, emptied);
 }
 
 bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
-  prepare_header();
-  Header* after = table_.look_up(end);
-  if (after->kind != Kind::kFree || after->start != end) return false;
-  auto* run = static_cast<Run*>(after);
-  if (run->granules < extra) return false;
-  if (!commit(end, extra, GranuleCount(0)) || !carve(run, end, extra)) return false;
-  hand_out(end, extra);
+  Place place = {end, nullptr};
+  if (!is_free(end, extra, &place.range)) return false;
+  prepare_backing(place, extra, kNoClass);
+  if (!commit(end, extra, end + extra.bytes(), 0)) return false;
+  const unsigned node = table_.hugepage_of(table_.id_of(end - kGranuleBytes))->node - 1U;
+  carve(place, extra, node);
+  mind_the_peak();
   return true;
 }
 
 void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
   const std::uint64_t end = start + bytes;
-  for (std::uint64_t at = start; at < end;) {
-    const std::uint64_t granule_end = round_down(at, kGranuleBytes) + kGranuleBytes;
-    const std::uint64_t stop = granule_end < end ? granule_end : end;
-    if ((table_.flags(table_.id_of(at)) & meta::GranuleTable::kDirty) != 0) {
-      memset(reinterpret_cast<void*>(at), 0, stop - at);
-    }
-    at = stop;
-  }
-}
-
-bool PageHeap::purge_range(std::uint64_t start, std::size_t bytes) {
-  backing_.purge(start, bytes);
-  const bool given_back = strict_overcommit_ ? os::calls.decommit(start, bytes) : os::calls.purge(start, bytes);
-  if (!given_back) return false;
-  for (std::size_t offset = 0; offset < bytes; offset += kGranuleBytes) {
-    std::uint8_t& flags = table_.flags(table_.id_of(start + offset));
-    flags = static_cast<std::uint8_t>(flags & ~meta::GranuleTable::kDirty);
-    if (strict_overcommit_) flags = static_cast<std::uint8_t>(flags & ~meta::GranuleTable::kCommitted);
-  }
-  stats_.dirty_bytes -= bytes;
-  if (strict_overcommit_) stats_.committed_bytes -= bytes;
-  return true;
-}
-
-// Gives dirty granules of a free run back, at most about `budget` bytes, one system call per dirty stretch.
-std::size_t PageHeap::purge_run(Run* run, std::size_t budget) {
-  std::size_t purged = 0;
-  bool all = true;
-  std::uint64_t end = run->start + run->granules.bytes();
-  const std::uint64_t covered = table_.covered() - table_.id_of(run->start).raw();
-  if (covered < run->granules.raw()) end = run->start + (covered << kGranuleShift);  // beyond: never used
-  for (std::uint64_t at = run->start; at < end;) {
-    if (purged >= budget) {
-      all = false;
-      break;
-    }
-    std::uint64_t stop = at;
-    while (stop < end && stop - at + purged < budget &&
-           (table_.flags(table_.id_of(stop)) & meta::GranuleTable::kDirty) != 0) {
-      stop += kGranuleBytes;
-    }
-    if (stop != at) {
-      if (purge_range(at, stop - at)) {
-        purged += stop - at;
-      } else {
-        all = false;
-      }
-      at = stop;
-    } else {
-      at += kGranuleBytes;
-    }
-  }
-  dirty_.remove(run);
-  run->dirty = !all;
-  return purged;
-}
-
-std::size_t PageHeap::purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms) {
-  std::size_t purged = 0;
-  List<Run> kept;
-  while (purged < budget) {
-    Run* run = dirty_.front();
-    if (run == nullptr) break;
-    if (run->stamp_ms > cutoff_ms) {
-      dirty_.remove(run);
-      kept.push_back(run);
-      continue;
-    }
-    purged += purge_run(run, budget - purged);
-    if (run->dirty) {
-      if (purged < budget) run->stamp_ms = now_ms;  // locked in memory (mlock): try again after another delay
-      kept.push_back(run);
-    }
-  }
-  while (Run* run = kept.pop_front()) dirty_.push_back(run);
-  return purged;
+  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(),
+                    [&](Hugepage* hugepage, std::uint32_t granules) {
+                      for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
+                        const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
+                        const std::uint64_t to = from + GranuleCount(count).bytes();
+                        memset(reinterpret_cast<void*>(from), 0, (to < end ? to : end) - from);
+                      });
+                    });
 }
 
 bool PageHeap::was_used(std::uint64_t address) {
   bool inside = false;
   for (std::size_t i = 0; i < window_count_; ++i) inside = inside || address - windows_[i].start < windows_[i].bytes;
   const GranuleId id = table_.id_of(address);
-  return inside && id.raw() < table_.covered() && (table_.flags(id) & meta::GranuleTable::kUsed) != 0;
+  return inside && id.raw() < table_.covered() &&
+         (table_.hugepage_of(id)->used_once >> id.raw() % kGranulesPerHugepage & 1) != 0;
 }
 
 }  // namespace brimful::pages

@@ -2,30 +2,34 @@
 //
 // The page heap: windows of reserved address space, handed out in runs of 64 KiB granules.
 //
-//   window  ├─guard─┼── used ──┼─ free ─┼─ used ─┼───────── free, most of it never committed ─────────┤
+//   window     ├─guard─┼────────────── hugepages of 2 MiB: 32 granules each ──────────────┼── … never used ──┤
+//   granules           │ used and free: the filler │ one run of 2 ½ hugepages ▒▒▒▒▒▒ tail │ free range
 //
-// Free runs lie in one tree ordered by (length, address): the first that fits is the best fit at the lowest address
-// (the tail of a window, the longest run of all, is taken last), and neighbours that become free are joined through the
-// granule table, whose entries for the first and last granule of a free run lead to its header. Three flags per granule
-// (committed, dirty, used) say what the kernel holds there, so calloc knows zeros and purge knows what to give back.
+// Runs below one hugepage come from the filler (pages/filler.h), which protects long free ranges and fills the fullest
+// hugepage first. Longer ones start on a hugepage and come from ranges of whole free ones (pages/free_ranges.h); the rest
+// of their last hugepage serves short runs only when nothing else that is in use can, so that growth in place finds it
+// free. Only when there is no such place, any free granules that lie side by side serve (find_anywhere).
+//
+// Four masks in the record of each hugepage (meta/hugepage.h) say which granules are free, committed, dirty and were used
+// once: calloc knows zeros, purge knows what to give back, and all work is arithmetic on a few words per hugepage.
 //
 // Memory is committed (mprotect) as runs are handed out, a step ahead while the heap grows, so a small process stays
-// small under THP=always, too. Freed runs stay resident for purge_delay_ms and then go back in slices of 32 MiB; and
-// before the heap reaches a new peak, dirty memory that has lain for 20 ms goes back: a peak is not made of free memory.
-// Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
+// small under THP=always, too. Freed memory stays resident for purge_delay_ms and then goes back in slices of 32 MiB
+// (pages/purge.cpp); and before the heap reaches a new peak, dirty memory that has lain for 20 ms goes back: a peak is not
+// made of free memory. Where memory is charged when mapped (vm.overcommit_memory=2), going back means PROT_NONE.
 //
-// Every member: the caller holds the heap lock. None allocates by malloc. On failure nothing has changed.
+// Every member: the caller holds the heap lock, but for clear(). None allocates. On failure nothing has changed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "base/list.h"
-#include "base/treap.h"
 #include "base/units.h"
-#include "meta/arena.h"
 #include "meta/granule_table.h"
 #include "pages/backing.h"
+#include "pages/dirty_list.h"
+#include "pages/filler.h"
+#include "pages/free_ranges.h"
 
 namespace brimful::pages {
 
@@ -34,32 +38,45 @@ struct PageStats {
   std::size_t committed_bytes;  // usable part of it
   std::size_t used_bytes;       // handed out
   std::size_t dirty_bytes;      // free, not given back yet
+  std::size_t purged_bytes;     // given back, in total
+  std::size_t refaulted_bytes;  // of those: asked for again within 10 s, in total
+
+  std::size_t hugepages_in_use;       // some granule is handed out
+  std::size_t hugepages_partly_used;  // of those: with free granules
+  std::size_t hugepages_free;         // in use before, free as a whole now
 };
 
 class PageHeap {
  public:
-  constexpr PageHeap(meta::GranuleTable& table, meta::Arena& arena) : table_(table), arena_(arena) {}
+  static constexpr unsigned kMaxNodes = 8;
+
+  constexpr explicit PageHeap(meta::GranuleTable& table) : table_(table) {}
 
   // The most that one allocation takes from a window: larger ones are mapped on their own.
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
 
   // Start of `count` free granules on a multiple of `alignment` (a power of two), committed; 0 when there are none.
-  // O(log runs), system calls when it commits or needs a further window. `size_class`: of the slab that it becomes.
-  std::uint64_t allocate(GranuleCount count, std::size_t alignment, ClassId size_class = kNoClass);
+  // `node`: the NUMA node that should hold them; another one's serve before a new window is mapped. O(1) below a
+  // hugepage, O(log ranges + hugepages) above; system calls when it commits or needs a further window. `size_class`: of the
+  // slab that it becomes.
+  std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass);
 
-  // One granule of memory that is in a window already, or 0. Needs no metadata, so the arena may call it.
+  // One granule of memory that is in a window already, or 0: for the metadata arena.
   std::uint64_t allocate_for_metadata();
 
-  // Takes the granules from `start` back; they may hold anything. O(log runs + count).
+  // Takes the granules from `start` back; they may hold anything. Any part of what allocate() and extend() gave may come
+  // back by itself. O(hugepages), plus O(log ranges) where a hugepage becomes free as a whole. Can't fail.
   void free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms);
 
   // Takes the `extra` granules right behind `end` if they are free: growth in place.
   bool extend(std::uint64_t end, GranuleCount extra);
 
-  // Clears to zero what allocate() gave and was written before; clean granules are left untouched.
+  // Clears to zero what allocate() gave and was written before; clean granules are left untouched. The caller owns the
+  // granules and need not hold the lock.
   void clear(std::uint64_t start, std::size_t bytes);
 
-  // Gives back up to `budget` bytes of memory that was freed before `cutoff_ms`. Returns bytes given back.
+  // Gives back up to `budget` bytes of memory that was freed before `cutoff_ms`, free hugepages first. Returns bytes given
+  // back. `now_ms` is the time by the clock that gave the frees theirs; a cutoff from then on means everything.
   std::size_t purge(std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
 
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
@@ -67,44 +84,70 @@ class PageHeap {
 
   [[nodiscard]] PageStats stats() const { return stats_; }
   Backing& backing() { return backing_; }
-  [[nodiscard]] bool has_dirty() const { return !dirty_.empty(); }
+  [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() != 0; }
 
  private:
-  struct BySize {
-    static bool less(const Run& a, const Run& b) {
-      return a.granules != b.granules ? a.granules < b.granules : a.start < b.start;
-    }
-  };
+  using Hugepage = meta::Hugepage;
 
   struct Window {
     std::uint64_t start;
     std::uint64_t bytes;
   };
 
+  // Where a run goes. `range`: the free range that its free hugepages are part of, if any.
+  struct Place {
+    std::uint64_t start = 0;  // address; 0: nowhere
+    Hugepage* range = nullptr;
+  };
+
   static constexpr std::size_t kMaxWindows = 128;
 
+  // window.cpp
   void remember_window(std::uint64_t start, std::size_t bytes);
   bool add_window(GranuleCount least);
   std::uint64_t map_window(std::size_t bytes);
   bool place_window(std::size_t bytes);
-  std::uint64_t take(Run* run, GranuleCount count, std::size_t alignment, ClassId size_class);
-  void prepare_backing(std::uint64_t start, GranuleCount count, std::uint64_t free_end, ClassId size_class);
-  Run* find(GranuleCount count, std::size_t alignment);
-  bool make_free(std::uint64_t start, GranuleCount count, bool dirty, std::uint64_t stamp_ms);
-  void attach(Run* run);
-  void detach(Run* run);
-  void prepare_header();
-  bool carve(Run* run, std::uint64_t start, GranuleCount count);
-  void hand_out(std::uint64_t start, GranuleCount count);
-  bool commit(std::uint64_t start, GranuleCount count, GranuleCount spare);
-  std::size_t purge_run(Run* run, std::size_t budget);
-  bool purge_range(std::uint64_t start, std::size_t bytes);
+  bool open_window(std::uint64_t start, std::size_t bytes, std::uint32_t skipped);
+
+  // find.cpp
+  Place find(GranuleCount count, std::size_t alignment, unsigned node);
+  Place find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node);
+  Place find_in_filler(GranuleCount count, std::size_t alignment, unsigned node);
+  Place find_range(GranuleCount count, std::size_t alignment);
+  Place find_anywhere(GranuleCount count, std::size_t alignment);
+  Place find_in_window(const Window& window, GranuleCount count, std::size_t alignment);
+  bool is_free(std::uint64_t start, GranuleCount count, Hugepage** range);
+
+  // page_heap.cpp
+  std::uint64_t take(const Place& place, GranuleCount count, unsigned node, ClassId size_class);
+  void prepare_backing(const Place& place, GranuleCount count, ClassId size_class);
+  bool commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead);
+  static std::uint64_t free_end_of(const Place& place, GranuleCount count);
+  bool commit_stretch(GranuleId first, std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
+  std::uint32_t uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most);
+  void carve(const Place& place, GranuleCount count, unsigned node);
+  void open_hugepages(const Place& place, GranuleCount count, unsigned node);
+  void hand_out(Hugepage* hugepage, std::uint32_t granules);
+  void mind_the_peak();
+  void take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64_t now_ms);
+  void refile(Hugepage* hugepage);
+
+  // purge.cpp
+  void note_dirty(Hugepage* hugepage, std::uint64_t now_ms);
+  void forget_clean(Hugepage* hugepage);
+  void list_dirty(Hugepage* hugepage, bool whole);
+  void unlist_dirty(Hugepage* hugepage);
+  std::size_t purge_list(DirtyList& list, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
+  std::size_t purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget, std::uint64_t now_ms);
+  std::size_t purge_parts(Hugepage* hugepage, std::size_t budget, std::uint64_t now_ms);
+  bool give_back(Hugepage* first, std::uint32_t granules, std::uint32_t hugepages, std::uint64_t now_ms);
 
   meta::GranuleTable& table_;
-  meta::Arena& arena_;
-  Treap<Run, BySize> free_;
-  List<Run> dirty_;
-  Run* spare_header_ = nullptr;
+  FreeRanges ranges_{table_};
+  Filler fillers_[kMaxNodes];
+  Filler tails_[kMaxNodes];  // of hugepages where a long run ends
+  DirtyList dirty_whole_{table_, Hugepage::kDirtyWhole};
+  DirtyList dirty_parts_{table_, Hugepage::kDirtyPart};
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
   Window windows_[kMaxWindows] = {};

@@ -16,7 +16,7 @@ namespace brimful::pages {
 namespace {
 
 constexpr std::size_t kDefaultReserve = std::size_t{32} << 30;
-constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
+constexpr std::size_t kLeastWindow = kHugepageBytes;  // windows begin and end with a hugepage
 constexpr int kPlacesToTry = 24;
 
 // Address space for one more window: all we want, or, under RLIMIT_AS, half of what is left, so that the program's own
@@ -76,6 +76,29 @@ std::uint64_t PageHeap::map_window(std::size_t bytes) {
   return 0;
 }
 
+// Makes all but the first `skipped` granules of a new window free: the rest of the hugepage that they end in is the
+// filler's, the hugepages behind are one range. Those in front are left out.
+bool PageHeap::open_window(std::uint64_t start, std::size_t bytes, std::uint32_t skipped) {
+  const std::uint32_t hugepages_skipped = skipped / meta::kGranulesPerHugepage;
+  const std::uint32_t guards = skipped % meta::kGranulesPerHugepage;
+  const std::uint64_t end = next_image_ + (hugepages_skipped + 2) * std::uint64_t{meta::kGranulesPerHugepage};
+  if (!table_.cover(GranuleId(end < table_.span() ? end : table_.span()))) return false;
+  Hugepage* first = table_.hugepage_of(table_.id_of(start)) + hugepages_skipped;
+  const auto number = static_cast<std::uint32_t>(start >> meta::kHugepageShift) + hugepages_skipped;
+  first->state = Hugepage::State::kUsed;
+  first->start = number;
+  first->node = 1;
+  first->free = guards != 0 ? ~bits_from(0, guards) : 0;
+  refile(first);
+  ++stats_.hugepages_in_use;
+  const auto behind = static_cast<std::uint32_t>(bytes / kHugepageBytes) - hugepages_skipped - 1;
+  if (behind != 0) {
+    first[1].start = number + 1;
+    ranges_.insert(first + 1, behind);
+  }
+  return true;
+}
+
 bool PageHeap::place_window(std::size_t bytes) {
   if (window_count_ == kMaxWindows) return false;
   const std::uint64_t start = map_window(bytes);
@@ -89,9 +112,7 @@ bool PageHeap::place_window(std::size_t bytes) {
   // random one.
   const bool roomy = first && bytes >= (std::size_t{1} << 30);
   const auto skipped = static_cast<std::uint32_t>(1 + (roomy ? os::process_random() % 255 : 0));
-  const auto count = GranuleCount(static_cast<std::uint32_t>(bytes >> kGranuleShift) - skipped);
-  if (!table_.cover(GranuleId(next_image_ + skipped + 1)) ||
-      !make_free(start + GranuleCount(skipped).bytes(), count, false, 0)) {
+  if (!open_window(start, bytes, skipped)) {
     if (config::is_hardened()) meta::live_map.remove_last_window();
     os::calls.unmap(start, bytes);
     return false;

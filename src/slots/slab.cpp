@@ -25,7 +25,7 @@ Slab* make_slab_locked(ClassId size_class, std::uint32_t owner, pages::MemoryRan
   const sync::MutexLock guard(heap.lock);
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return nullptr;
-  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, size_class);
+  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, 0, size_class);
   if (start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return nullptr;

@@ -46,7 +46,8 @@ TEST_F(GranuleTableTest, CoversByDoublingAndPublishesTheMaskThatFreeUses) {
     EXPECT_EQ(table_.covered(), expected);
     EXPECT_EQ(arch::brimful_hot.granule_mask, expected - 1);
     EXPECT_EQ(arch::brimful_hot.table[expected - 1], &none);
-    EXPECT_EQ(table_.flags(GranuleId(expected - 1)), 0);
+    EXPECT_EQ(table_.hugepage_of(GranuleId(expected - 1))->state, Hugepage::State::kNone);
+    EXPECT_EQ(table_.covered_hugepages(), expected / kGranulesPerHugepage);
     if (expected >= least * 8) break;  // the largest is for the next test: it writes 128 MiB
   }
   EXPECT_FALSE(table_.cover(GranuleId(GranuleTable::kMaxGranules + 1)));
@@ -70,14 +71,14 @@ TEST_F(GranuleTableTest, KeepsWhatWasSetWhileItGrows) {
   ASSERT_TRUE(table_.cover(GranuleId(10)));
   Header header = {};
   table_.set_all(GranuleId(3), GranuleCount(4), &header);
-  table_.flags(GranuleId(5)) = GranuleTable::kDirty;
+  table_.hugepage_of(GranuleId(5))->set_dirty(0x20);
   ASSERT_TRUE(table_.cover(GranuleId(1 << 16)));
   EXPECT_EQ(table_.get(GranuleId(2)), &none);
   EXPECT_EQ(table_.get(GranuleId(3)), &header);
   EXPECT_EQ(table_.look_up(6 * kGranuleBytes + 12345), &header);
   EXPECT_EQ(table_.look_up(((std::uint64_t{9} << 16) + 6) * kGranuleBytes), &header) << "addresses are taken modulo";
   EXPECT_EQ(table_.get(GranuleId(7)), &none);
-  EXPECT_EQ(table_.flags(GranuleId(5)), GranuleTable::kDirty);
+  EXPECT_EQ(table_.hugepage(0)->dirty(), 0x20U);
   table_.clear(GranuleId(3));
   EXPECT_EQ(table_.get(GranuleId(3)), &none);
 }

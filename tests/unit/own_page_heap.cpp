@@ -58,7 +58,6 @@ void OwnPageHeap::learn_window() {
 }
 
 std::uint64_t OwnPageHeap::allocate(std::uint32_t count, std::size_t alignment) {
-  const std::uint64_t expected = alignment <= kGranuleBytes ? best_fit(count) : 0;
   const std::uint64_t start = pages.allocate(GranuleCount(count), alignment);
   learn_window();
   if (start == 0) return 0;
@@ -66,9 +65,6 @@ std::uint64_t OwnPageHeap::allocate(std::uint32_t count, std::size_t alignment) 
   EXPECT_EQ(start % (alignment > kGranuleBytes ? alignment : kGranuleBytes), 0U);
   EXPECT_GE(start, window);
   EXPECT_LE(end, window_end);
-  if (expected != 0 && !may_lose_addresses) {
-    EXPECT_EQ(start, expected) << "not the best fit at the lowest address";
-  }
   const auto next = live.lower_bound(start);
   EXPECT_TRUE(next == live.end() || next->first >= end) << "overlaps the run behind";
   if (next != live.begin()) {
@@ -108,23 +104,13 @@ void OwnPageHeap::free_all() {
   while (!live.empty()) free(live.begin()->first);
 }
 
-std::uint64_t OwnPageHeap::best_fit(std::uint32_t count) const {
-  if (window == 0) return 0;
-  std::uint64_t best = 0;
-  std::uint64_t best_bytes = UINT64_MAX;
+bool OwnPageHeap::has_room(std::uint32_t count) const {
   std::uint64_t at = window;
-  const auto consider = [&](std::uint64_t end) {
-    if (end - at >= GranuleCount(count).bytes() && end - at < best_bytes) {
-      best = at;
-      best_bytes = end - at;
-    }
-  };
   for (const auto& [start, granules] : live) {
-    consider(start);
+    if (start - at >= GranuleCount(count).bytes()) return true;
     at = start + GranuleCount(granules).bytes();
   }
-  consider(window_end);
-  return best;
+  return window != 0 && window_end - at >= GranuleCount(count).bytes();
 }
 
 std::uint32_t OwnPageHeap::free_behind(std::uint64_t end) const {
@@ -141,25 +127,12 @@ std::size_t OwnPageHeap::live_bytes() const {
 
 void OwnPageHeap::expect_whole() {
   ASSERT_TRUE(live.empty());
-  const Header* header = table.look_up(window);
-  ASSERT_EQ(header->kind, Kind::kFree);
-  EXPECT_EQ(header->start, window);
-  EXPECT_EQ(static_cast<const Run*>(header)->granules.bytes(), window_end - window);
+  EXPECT_EQ(pages.stats().used_bytes, 0U);
+  EXPECT_EQ(pages.stats().hugepages_in_use, 1U) << "the one of the guard";
   const std::uint32_t all = GranuleCount::covering(window_end - window).raw();
   const std::uint64_t start = allocate(all);
   EXPECT_EQ(start, window);
   if (start != 0) free(start);
-}
-
-void OwnPageHeap::drain_arena(std::size_t pieces) {
-  may_lose_addresses = true;
-  os.fail(Call::kMap, 1, FakeOs::kAlways);
-  std::vector<void*> drained;
-  while (void* piece = arena.allocate(sizeof(Run))) drained.push_back(piece);
-  for (std::size_t i = 0; i < pieces && !drained.empty(); ++i) {
-    arena.free(drained.back(), sizeof(Run));
-    drained.pop_back();
-  }
 }
 
 }  // namespace brimful::testing

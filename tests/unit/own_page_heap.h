@@ -9,7 +9,6 @@
 #include <map>
 
 #include "fake_os.h"
-#include "meta/arena.h"
 #include "meta/granule_table.h"
 #include "pages/page_heap.h"
 
@@ -33,25 +32,21 @@ class OwnPageHeap {
   bool extend(std::uint64_t start, std::uint32_t extra);
   void free_all();
 
-  // The start of the free run that fits best, by the oracle: the shortest, then the lowest. 0: none.
-  [[nodiscard]] std::uint64_t best_fit(std::uint32_t count) const;
+  // Whether `count` granules are free side by side, by the oracle.
+  [[nodiscard]] bool has_room(std::uint32_t count) const;
   // Free granules behind `end` by the oracle.
   [[nodiscard]] std::uint32_t free_behind(std::uint64_t end) const;
   [[nodiscard]] std::size_t live_bytes() const;
 
-  // Everything is free: it must be one run again, and all of the window usable.
+  // Everything is free: all of the window must be usable as one run again, and no hugepage in use but the first.
   void expect_whole();
-  // Takes all metadata but `pieces` run headers out of the arena; further ones need a successful map.
-  void drain_arena(std::size_t pieces);
 
   FakeOs os;
   meta::GranuleTable table;
-  meta::Arena arena{nullptr};
-  pages::PageHeap pages{table, arena};
+  pages::PageHeap pages{table};
   std::map<std::uint64_t, std::uint32_t> live;  // start → granules
   std::uint64_t window = 0;                     // first usable address
   std::uint64_t window_end = 0;
-  bool may_lose_addresses = false;  // headers ran out: some free granules belong to no run
 
  private:
   void learn_window();

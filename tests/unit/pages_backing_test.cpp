@@ -33,7 +33,7 @@ struct Backed : OwnPageHeap {
   }
 
   std::uint64_t slab(std::uint32_t granules = 1, ClassId size_class = kSmall) {
-    return pages.allocate(GranuleCount(granules), kGranuleBytes, size_class);
+    return pages.allocate(GranuleCount(granules), kGranuleBytes, 0, size_class);
   }
   std::uint64_t block(std::size_t bytes) { return pages.allocate(GranuleCount::covering(bytes), kGranuleBytes); }
   void slabs(std::size_t bytes) {
@@ -115,7 +115,7 @@ TEST(Backing, WholeHugepagesAreUsableWhenTheyAreTouchedFirst) {
     const std::uint64_t end = range.start + range.bytes;
     const Range window = heap.advised(os::Advice::kNoHugepage).at(0);
     if (range.start - window.start >= window.bytes) continue;
-    EXPECT_TRUE(end < first || end % kHugepageBytes == 0) << std::hex << end;
+    EXPECT_TRUE(end < first || end % kHugepageBytes == 0) << std::hex << range.start << " + " << range.bytes;
   }
 }
 
@@ -170,6 +170,19 @@ TEST(Backing, BlocksThatProgramsFillGetHugepages) {
     touch(block, 6 * kMiB);
   }
   EXPECT_TRUE(heap.is_huge(block + 3 * kMiB));
+}
+
+TEST(Backing, SlabsOfWhichEveryObjectHasAnUntouchedPageAreNotFilled) {
+  constexpr ClassId kPages = class_of(16384);
+  Backed heap("populate:auto");
+  heap.slabs(16 * kMiB);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t start = heap.slab(kSizeClasses[kPages].granules, kPages);
+    EXPECT_EQ(heap.pages.backing().take_populate().bytes, 0U);
+    const std::size_t bytes = GranuleCount(kSizeClasses[kPages].granules).bytes();
+    for (std::size_t at = 0; at < bytes; at += 16384) touch(start + at, 8192);
+  }
+  EXPECT_TRUE(heap.advised(os::Advice::kHugepage).empty());
 }
 
 TEST(Backing, SmallSparseBlocksEndTheExtentTheyFill) {

@@ -4,7 +4,6 @@
 // question returns 0 and changes nothing; no live run is damaged; and when the system gives again, nothing is lost.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -101,7 +100,7 @@ TEST_P(EveryCall, MayFailFromSomeMomentOnAndNothingIsLost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(PageHeap, EveryCall,
-                         ::testing::Values(Call::kMap, Call::kReserve, Call::kCommit, Call::kPurge),
+                         ::testing::Values(Call::kReserve, Call::kCommit, Call::kPurge),
                          [](const auto& info) { return std::string(testing::name_of(info.param)); });
 
 TEST(PageHeap, RefusesWhatItCantCommitAndKeepsTheRunFree) {
@@ -150,59 +149,6 @@ TEST(PageHeap, KeepsMemoryDirtyThatTheSystemDoesNotTakeBack) {
   EXPECT_EQ(heap.pages.purge(6000, SIZE_MAX, 7000), 4 * kGranuleBytes);
 }
 
-// Metadata for k more headers. What is freed without one is lost as addresses, and only as addresses.
-TEST(PageHeap, DamagesNothingWhenHeadersRunOut) {
-  for (std::size_t pieces = 0; pieces < 40 && !::testing::Test::HasFailure(); ++pieces) {
-    SCOPED_TRACE(pieces);
-    OwnPageHeap heap;
-    ASSERT_NE(heap.allocate(1), 0U);
-    heap.drain_arena(pieces);
-    history(heap);
-    heap.os.succeed();
-    for (const auto& [start, count] : heap.live) EXPECT_TRUE(testing::holds_pattern(start, count));
-    heap.free_all();
-    EXPECT_EQ(heap.pages.stats().used_bytes, 0U);
-    heap.pages.purge(UINT64_MAX, SIZE_MAX, heap.os.now_ms);
-    EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U) << "memory that nobody can give back any more";
-    EXPECT_NE(heap.allocate(1), 0U);
-    heap.free_all();
-  }
-}
-
-// As the heap proper does it: metadata comes from a granule of the page heap while the page heap carves a run.
-PageHeap* source = nullptr;
-std::uint64_t taken = 0;
-std::uintptr_t granule_of_the_heap() { return taken = source->allocate_for_metadata(); }
-
-TEST(PageHeap, MayServeItsOwnMetadataWhileItCutsARun) {
-  for (std::uint32_t front = 1; front < 8 && !::testing::Test::HasFailure(); ++front) {
-    for (std::size_t alignment = 2 * kGranuleBytes; alignment <= 16 * kGranuleBytes; alignment *= 2) {
-      OwnPageHeap heap;
-      ASSERT_NE(heap.allocate(front), 0U);
-      heap.drain_arena(0);
-      heap.arena = meta::Arena(granule_of_the_heap);
-      source = &heap.pages;
-      taken = 0;
-      const std::uint64_t first = heap.pages.allocate(GranuleCount(2), alignment);
-      ASSERT_NE(first, 0U);
-      ASSERT_EQ(first % alignment, 0U);
-      EXPECT_FALSE(taken >= first && taken < first + 2 * kGranuleBytes) << "metadata inside the block";
-      std::vector<std::pair<std::uint64_t, std::uint32_t>> runs(heap.live.begin(), heap.live.end());
-      runs.emplace_back(first, 2);
-      if (taken != 0) runs.emplace_back(taken, 1);
-      while (const std::uint64_t run = heap.pages.allocate(GranuleCount(5), kGranuleBytes)) {
-        runs.emplace_back(run, 5);
-        if (runs.back().first == 0 || runs.size() > 2000) break;
-      }
-      std::sort(runs.begin(), runs.end());
-      for (std::size_t i = 1; i < runs.size(); ++i) {
-        ASSERT_LE(runs[i - 1].first + GranuleCount(runs[i - 1].second).bytes(), runs[i].first)
-            << "handed out twice: " << front << " granules in front, alignment " << alignment;
-      }
-    }
-  }
-}
-
 // Where the table gets less address space than it asks for, the window must shrink with it.
 TEST(PageHeap, PlacesNoWindowThatItsTableCanNotDescribe) {
   for (std::size_t times = 1; times <= 14 && !::testing::Test::HasFailure(); ++times) {
@@ -215,17 +161,13 @@ TEST(PageHeap, PlacesNoWindowThatItsTableCanNotDescribe) {
   }
 }
 
-TEST(PageHeap, GivesTheMemoryBackWhereAFreedRunGetsNoHeader) {
+TEST(PageHeap, FreesAndJoinsWhileTheSystemRefusesEverything) {
   OwnPageHeap heap;
-  heap.allocate(1);
-  const std::uint64_t lost = heap.allocate(3);
-  heap.allocate(1);
-  heap.drain_arena(0);
-  heap.os.reset();
-  heap.free(lost);
-  EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U);
-  EXPECT_EQ(heap.os.log(Call::kPurge), (std::vector<testing::Range>{{lost, 3 * kGranuleBytes}}));
-  EXPECT_EQ(heap.allocate(3) == lost, false) << "the addresses stay out of use";
+  for (std::uint32_t count = 1; count < 90; count += 7) heap.allocate(count);
+  heap.os.fail_any(1, FakeOs::kAlways);
+  heap.free_all();
+  heap.os.succeed();
+  heap.expect_whole();
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ TEST(PageHeap, AgreesWithTheOracleThroughAnyHistoryAndIsWholeAtTheEnd) {
       if (choice < 45 || heap.live.empty()) {
         const auto count = static_cast<std::uint32_t>(1 + random() % (random() % 8 == 0 ? 200 : 12));
         const std::size_t alignment = kGranuleBytes << (random() % 4 == 0 ? random() % 6 : 0);
-        const bool possible = heap.window == 0 || heap.best_fit(count) != 0;
-        const bool roomy = heap.window != 0 && heap.best_fit(count + static_cast<std::uint32_t>(alignment >> 16)) != 0;
+        const bool possible = heap.window == 0 || heap.has_room(count);
+        const bool roomy = heap.has_room(count + static_cast<std::uint32_t>(alignment >> 16));
         const std::uint64_t start = heap.allocate(count, alignment);
         if (alignment == kGranuleBytes) {
           ASSERT_EQ(start != 0, possible) << count;
@@ -83,7 +83,7 @@ TEST(PageHeap, ReturnsZeroWhenTheReserveIsUsedUpAndRecovers) {
   OwnPageHeap heap;
   std::vector<std::uint64_t> runs;
   while (const std::uint64_t run = heap.allocate(100)) runs.push_back(run);
-  EXPECT_EQ(runs.size(), (OwnPageHeap::kReserve / kGranuleBytes - 1) / 100);
+  EXPECT_GE(runs.size(), (OwnPageHeap::kReserve / kHugepageBytes - 1) / 4) << "each takes four hugepages at most";
   heap.free(runs[3]);
   EXPECT_EQ(heap.allocate(100), runs[3]);
   heap.free_all();
@@ -169,8 +169,8 @@ TEST(PageHeap, PurgesWhatIsOldEnoughWithinTheBudget) {
   OwnPageHeap heap;
   std::uint64_t runs[6];
   for (std::uint64_t& run : runs) {
-    run = heap.allocate(2);
-    heap.allocate(1);  // keeps them apart
+    run = heap.allocate(32);
+    heap.allocate(32);  // keeps them apart
   }
   for (int i = 0; i < 6; ++i) {
     heap.os.now_ms = 1000 + 100 * static_cast<std::uint64_t>(i);
@@ -178,13 +178,13 @@ TEST(PageHeap, PurgesWhatIsOldEnoughWithinTheBudget) {
   }
   heap.os.reset();
   EXPECT_EQ(heap.pages.purge(999, SIZE_MAX, 2000), 0U);
-  EXPECT_EQ(heap.pages.purge(1250, SIZE_MAX, 2000), 6 * kGranuleBytes) << "the three oldest";
-  EXPECT_EQ(heap.pages.purge(2000, 1, 2000), kGranuleBytes) << "a budget ends inside a run, at a granule";
+  EXPECT_EQ(heap.pages.purge(1250, SIZE_MAX, 2000), 3 * kHugepageBytes) << "the three oldest";
+  EXPECT_EQ(heap.pages.purge(2000, 1, 2000), kGranuleBytes) << "a budget ends inside a hugepage, at a granule";
   const auto purged = heap.os.log(Call::kPurge);
   for (std::size_t i = 0; i < purged.size(); ++i) EXPECT_EQ(purged[i].start, runs[i]) << "oldest first";
-  EXPECT_EQ(bytes_of(purged), 7 * kGranuleBytes);
-  EXPECT_EQ(heap.pages.stats().dirty_bytes, 5 * kGranuleBytes);
-  EXPECT_EQ(heap.pages.purge(2000, SIZE_MAX, 2000), 5 * kGranuleBytes) << "the rest of that run is not forgotten";
+  EXPECT_EQ(bytes_of(purged), 3 * kHugepageBytes + kGranuleBytes);
+  EXPECT_EQ(heap.pages.stats().dirty_bytes, 3 * kHugepageBytes - kGranuleBytes);
+  EXPECT_EQ(heap.pages.purge(2000, SIZE_MAX, 2000), 3 * kHugepageBytes - kGranuleBytes) << "the rest of that hugepage is not forgotten";
 }
 
 // A hole of 2 MiB lies free and dirty; 3 MiB do not fit there and would make a new peak.
@@ -192,7 +192,7 @@ TEST(PageHeap, MakesNoNewPeakOfMemoryThatHasBeenFreeForAWhile) {
   for (const std::uint64_t age_ms : {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{20}, std::uint64_t{500}}) {
     OwnPageHeap heap;
     const std::uint64_t hole = heap.allocate(32);
-    heap.allocate(1);
+    heap.allocate(32);
     heap.free(hole);
     heap.os.now_ms += age_ms;
     heap.os.reset();

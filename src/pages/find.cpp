@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a run goes (pages/page_heap.h). Nothing changes here.
+#include <bit>
+
+#include "pages/page_heap.h"
+
+namespace brimful::pages {
+
+using meta::kGranulesPerHugepage;
+
+PageHeap::Place PageHeap::find(GranuleCount count, std::size_t alignment, unsigned node) {
+  if (count.raw() < kGranulesPerHugepage && alignment <= kHugepageBytes) {
+    const Place place = find_in_hugepage(count, alignment, node);
+    if (place.start != 0) return place;
+  } else {
+    const Place place = find_range(count, alignment);
+    if (place.start != 0) return place;
+  }
+  return find_anywhere(count, alignment);
+}
+
+// The own node's hugepages in use, its tails, a free hugepage, other nodes' hugepages.
+PageHeap::Place PageHeap::find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node) {
+  Place place = find_in_filler(count, alignment, node);
+  if (place.start == 0) place = find_range(count, alignment);
+  for (unsigned other = 0; other < kMaxNodes && place.start == 0; ++other) {
+    if (other != node) place = find_in_filler(count, alignment, other);
+  }
+  return place;
+}
+
+PageHeap::Place PageHeap::find_in_filler(GranuleCount count, std::size_t alignment, unsigned node) {
+  const std::uint32_t places =
+      alignment <= kGranuleBytes ? kAllBits : every_bit(static_cast<unsigned>(alignment >> kGranuleShift));
+  Hugepage* hugepage = fillers_[node].choose(count.raw(), places);
+  if (hugepage == nullptr) hugepage = tails_[node].choose(count.raw(), places);
+  if (hugepage == nullptr) return {};
+  const unsigned first = Filler::place(*hugepage, count.raw(), places);
+  return {hugepage->address() + GranuleCount(first).bytes(), nullptr};
+}
+
+PageHeap::Place PageHeap::find_range(GranuleCount count, std::size_t alignment) {
+  const std::uint32_t hugepages = (count.raw() + kGranulesPerHugepage - 1) / kGranulesPerHugepage;
+  const auto step = static_cast<std::uint32_t>(alignment > kHugepageBytes ? alignment / kHugepageBytes : 1);
+  const FreeRanges::Place place = ranges_.choose(hugepages, step, dirty_whole_.count() != 0);
+  if (place.range == nullptr) return {};
+  const auto skipped = static_cast<std::uint64_t>(place.first - place.range);
+  return {place.range->address() + skipped * kHugepageBytes, place.range};
+}
+
+// The last resort: any `count` free granules side by side, across hugepages. O(hugepages in use).
+PageHeap::Place PageHeap::find_anywhere(GranuleCount count, std::size_t alignment) {
+  for (std::size_t i = 0; i < window_count_; ++i) {
+    const Place place = find_in_window(windows_[i], count, alignment);
+    if (place.start != 0) return place;
+  }
+  return {};
+}
+
+PageHeap::Place PageHeap::find_in_window(const Window& window, GranuleCount count, std::size_t alignment) {
+  const std::uint64_t window_end = window.start + window.bytes;
+  Hugepage* range = nullptr;  // in the stretch of free granules [free_from, at)
+  std::uint64_t free_from = window.start;
+  const auto fits = [&](std::uint64_t end) { return round_up(free_from, alignment) + count.bytes() <= end; };
+  for (std::uint64_t at = window.start; at < window_end;) {
+    Hugepage* hugepage = table_.hugepage_of(table_.id_of(at));
+    if (!table_.is_covered(hugepage)) break;
+    if (hugepage->state == Hugepage::State::kFree) {  // the first of a range, since what is before it is none
+      range = hugepage;
+      at += std::uint64_t{hugepage->length} * kHugepageBytes;
+      if (fits(at)) return {round_up(free_from, alignment), range};
+      continue;
+    }
+    std::uint32_t rest = hugepage->state == Hugepage::State::kUsed ? hugepage->free : 0;
+    unsigned end = 0;  // of the last stretch in this hugepage
+    while (rest != 0) {
+      const auto first = static_cast<unsigned>(std::countr_zero(rest));
+      end = first + static_cast<unsigned>(std::countr_one(rest >> first));
+      if (first != 0) {
+        free_from = at + GranuleCount(first).bytes();
+        range = nullptr;
+      }
+      if (fits(at + GranuleCount(end).bytes())) return {round_up(free_from, alignment), range};
+      rest &= ~bits_from(first, end - first);
+    }
+    at += kHugepageBytes;
+    if (end == kGranulesPerHugepage) continue;
+    free_from = at;
+    range = nullptr;
+  }
+  return {};
+}
+
+// Whether the granules from `start` on are free; the granule before them is not. `*range`: the free range among them.
+bool PageHeap::is_free(std::uint64_t start, GranuleCount count, Hugepage** range) {
+  std::uint64_t id = table_.id_of(start).raw();
+  for (std::uint32_t left = count.raw(); left != 0;) {
+    Hugepage* hugepage = table_.hugepage_of(GranuleId(id));
+    if (id >= table_.covered()) return false;
+    std::uint32_t free_here = 0;
+    if (hugepage->state == Hugepage::State::kFree) {
+      *range = hugepage;
+      free_here = hugepage->length * kGranulesPerHugepage;
+    } else if (hugepage->state == Hugepage::State::kUsed) {
+      free_here = static_cast<std::uint32_t>(std::countr_one(hugepage->free >> id % kGranulesPerHugepage));
+      const bool to_the_end = free_here + id % kGranulesPerHugepage == kGranulesPerHugepage;
+      if (!to_the_end && free_here < left) return false;
+    }
+    if (free_here == 0) return false;
+    if (free_here >= left) return true;
+    left -= free_here;
+    id += free_here;
+  }
+  return true;
+}
+
+}  // namespace brimful::pages
