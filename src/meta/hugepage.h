@@ -53,8 +53,8 @@ struct Hugepage {
   std::uint32_t younger;
 
   State state;
-  std::uint8_t list;    // of the filler
-  std::uint8_t node;    // NUMA node it was given to last, + 1; 0: never used
+  std::uint8_t list;  // of the filler
+  std::uint8_t node;  // NUMA node it was given to last, + 1; 0: never used
   std::uint8_t flags;
 
   [[nodiscard]] std::uint64_t address() const { return std::uint64_t{start} << kHugepageShift; }

@@ -86,13 +86,12 @@ std::uint32_t PageHeap::uncommitted_behind(GranuleId end, GranuleId free_end, st
   return found < most ? found : most;
 }
 
-// Commits `needed` granules from `first` (at address `start`) on, or more, up to `wanted`, at best.
-bool PageHeap::commit_stretch(GranuleId first, std::uint64_t start, std::uint32_t needed, std::uint32_t wanted) {
+// Commits `wanted` granules from `start` on, or at least `needed`.
+bool PageHeap::commit_stretch(std::uint64_t start, std::uint32_t needed, std::uint32_t wanted) {
   if (!os::calls.commit(start, GranuleCount(wanted).bytes())) {
     if (wanted == needed || !os::calls.commit(start, GranuleCount(needed).bytes())) return false;
     wanted = needed;
   }
-  (void)first;
   for_each_hugepage(table_, start, wanted, [](Hugepage* h, std::uint32_t granules) { h->committed |= granules; });
   stats_.committed_bytes += GranuleCount(wanted).bytes();
   return true;
@@ -111,7 +110,7 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t fre
   const auto commit_pending = [&](std::uint32_t spare) {
     const std::uint32_t needed = at - from;
     if (needed != 0 && done) {
-      done = commit_stretch(first + from, start + GranuleCount(from).bytes(), needed, needed + spare);
+      done = commit_stretch(start + GranuleCount(from).bytes(), needed, needed + spare);
     }
   };
   for_each_hugepage(table_, start, all, [&](Hugepage* hugepage, std::uint32_t granules) {

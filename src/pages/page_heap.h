@@ -123,7 +123,7 @@ class PageHeap {
   void prepare_backing(const Place& place, GranuleCount count, ClassId size_class);
   bool commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead);
   static std::uint64_t free_end_of(const Place& place, GranuleCount count);
-  bool commit_stretch(GranuleId first, std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
+  bool commit_stretch(std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
   std::uint32_t uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most);
   void carve(const Place& place, GranuleCount count, unsigned node);
   void open_hugepages(const Place& place, GranuleCount count, unsigned node);

@@ -99,8 +99,7 @@ TEST_P(EveryCall, MayFailFromSomeMomentOnAndNothingIsLost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(PageHeap, EveryCall,
-                         ::testing::Values(Call::kReserve, Call::kCommit, Call::kPurge),
+INSTANTIATE_TEST_SUITE_P(PageHeap, EveryCall, ::testing::Values(Call::kReserve, Call::kCommit, Call::kPurge),
                          [](const auto& info) { return std::string(testing::name_of(info.param)); });
 
 TEST(PageHeap, RefusesWhatItCantCommitAndKeepsTheRunFree) {

@@ -184,7 +184,8 @@ TEST(PageHeap, PurgesWhatIsOldEnoughWithinTheBudget) {
   for (std::size_t i = 0; i < purged.size(); ++i) EXPECT_EQ(purged[i].start, runs[i]) << "oldest first";
   EXPECT_EQ(bytes_of(purged), 3 * kHugepageBytes + kGranuleBytes);
   EXPECT_EQ(heap.pages.stats().dirty_bytes, 3 * kHugepageBytes - kGranuleBytes);
-  EXPECT_EQ(heap.pages.purge(2000, SIZE_MAX, 2000), 3 * kHugepageBytes - kGranuleBytes) << "the rest of that hugepage is not forgotten";
+  EXPECT_EQ(heap.pages.purge(2000, SIZE_MAX, 2000), 3 * kHugepageBytes - kGranuleBytes)
+      << "the rest of that hugepage is not forgotten";
 }
 
 // A hole of 2 MiB lies free and dirty; 3 MiB do not fit there and would make a new peak.
