@@ -54,6 +54,7 @@ void push(std::atomic<Node*>& list, Node* node) {
 
 void free_block(Run* run, std::uint64_t now_ms) {
   if (run->kind != Kind::kHuge) return pages::free_large_run(run, now_ms);
+  pages::heap.pages.backing().forget(run->start);
   config::options.purge_delay_ms != 0 ? pages::heap.huge.keep(run, now_ms) : pages::heap.huge.free(run);
 }
 
@@ -141,6 +142,24 @@ Run* resize_by_moving(Run* run, std::size_t usable, std::uint64_t now_ms) {
   return moved;
 }
 
+// A block of either kind; nullptr when there is no memory. Caller holds the heap lock.
+Run* allocate_block(std::size_t usable, std::size_t alignment) {
+  pages::Heap& heap = pages::heap;
+  const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
+  const bool fits =
+      usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
+  const std::size_t most = heap.pages.most_bytes();
+  Run* run = nullptr;
+  // The first request of all finds no window yet, so no limit either.
+  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) {
+    run = pages::allocate_large_run(usable, alignment);
+  }
+  if (run != nullptr || !may_map) return run;
+  run = heap.huge.allocate(usable, alignment);
+  if (run != nullptr) heap.pages.backing().prepare_mapping(run->start, run->bytes);
+  return run;
+}
+
 // The claimed block waits in the running context's cache, where it is not too large for that.
 void keep(Run* run, std::uint64_t now_ms) {
   const std::uint32_t id = slots::current_id();
@@ -180,21 +199,18 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t now_ms = os::calls.now_ms();
   slots::tick(now_ms);
   pages::Heap& heap = pages::heap;
-  const sync::MutexLock guard(heap.lock);
-  free_deferred(now_ms);
-  // Of other lengths than the caches hold: what they hold may join to it.
-  usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
-  if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
-  const bool may_map = config::on_exhaustion() == config::Exhaustion::kGrow;
-  const bool fits =
-      usable <= GranuleCount(UINT32_MAX >> 1).bytes() && alignment <= GranuleCount(UINT32_MAX >> 2).bytes();
-  const std::size_t most = heap.pages.most_bytes();
+  pages::MemoryRange populate = {};
   Run* run = nullptr;
-  // The first request of all finds no window yet, so no limit either.
-  if (fits && (most == 0 || !may_map || (usable <= most && alignment <= most))) {
-    run = pages::allocate_large_run(usable, alignment);
+  {
+    const sync::MutexLock guard(heap.lock);
+    free_deferred(now_ms);
+    // Of other lengths than the caches hold: what they hold may join to it.
+    usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
+    if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
+    run = allocate_block(usable, alignment);
+    if (run != nullptr) populate = heap.pages.backing().take_populate();
   }
-  if (run == nullptr && may_map) run = heap.huge.allocate(usable, alignment);
+  pages::populate(populate);
   return run != nullptr ? reinterpret_cast<void*>(run->start) : nullptr;
 }
 

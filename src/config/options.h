@@ -13,6 +13,8 @@ namespace brimful::config {
 enum class FrontEnd : std::int64_t { kAuto, kPerCpu, kThread };
 enum class Tier : std::int64_t { kDefault, kHardened };
 enum class Exhaustion : std::int64_t { kGrow, kNull, kHook, kAbort };
+enum class Thp : std::int64_t { kAuto, kAlways, kNever };
+enum class Populate : std::int64_t { kOff, kPartial, kAll, kAuto };
 enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
@@ -32,6 +34,8 @@ struct Options {
   std::int64_t muzzy_delay_ms;     // -1: never
   std::int64_t release_rate;       // bytes per second; 0: any
   std::int64_t background_thread;  // 0 or 1
+  std::int64_t thp;                // Thp
+  std::int64_t populate;           // Populate
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
@@ -76,6 +80,10 @@ inline constexpr OptionInfo kOptions[] = {
      "bytes that go back per second at most; 0: any number"},
     {"background_thread", &Options::background_thread, nullptr, false, 0, 1, 0,
      "1: a thread gives memory back while the program rests"},
+    {"thp", &Options::thp, "auto|always|never", false, 0, 2, 0,
+     "transparent hugepages: where demand fills them, everywhere, or nowhere"},
+    {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 3,
+     "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
 };
 
 // The values in force. Written by load() only.
@@ -100,6 +108,8 @@ inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tie
 inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
 inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
 inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
+inline Thp thp() { return static_cast<Thp>(options.thp); }
+inline Populate populate() { return static_cast<Populate>(options.populate); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

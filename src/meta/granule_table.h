@@ -42,13 +42,16 @@ class GranuleTable {
   [[nodiscard]] GranuleId id_of(std::uint64_t address) const {
     return GranuleId((address >> kGranuleShift) & (span_ - 1));
   }
-  [[nodiscard]] Header* get(GranuleId id) const { return id.raw() < covered_ ? entries_[id.raw()] : &none_header(); }
+  [[nodiscard]] Header* get(GranuleId id) const {
+    if (id.raw() >= covered_) return &none_header();
+    return std::atomic_ref(entries_[id.raw()]).load(std::memory_order_acquire);  // pairs with: set() (the header)
+  }
   // The entry that free() would look at for any address at all.
   [[nodiscard]] Header* look_up(std::uint64_t address) const { return get(id_of(address)); }
 
   void set(GranuleId id, Header* header) {
-    // relaxed: whoever frees a block got its address from the program, after this
-    std::atomic_ref(entries_[id.raw()]).store(header, std::memory_order_relaxed);
+    // pairs with: get() (the header); free() needs no order: it got the address from the program, after this
+    std::atomic_ref(entries_[id.raw()]).store(header, std::memory_order_release);
   }
   void set_all(GranuleId first, GranuleCount count, Header* header) {
     for (std::uint32_t i = 0; i < count.raw(); ++i) set(GranuleId(first.raw() + i), header);

@@ -12,6 +12,12 @@ namespace brimful::os {
 
 enum class Access { kNone, kReadWrite };
 
+// What the kernel is told about a range: back it by hugepages, never do so, or back it with pages now.
+enum class Advice { kHugepage, kNoHugepage, kPopulate };
+
+// What the system says about transparent hugepages: /sys/kernel/mm/transparent_hugepage/enabled.
+enum class HugepageMode { kNever, kMadvise, kAlways };
+
 struct Calls {
   // Maps `bytes` (a multiple of the page size) of private zero memory. With a hint the mapping lies exactly there and
   // replaces nothing, or fails. What is not writable costs no commit charge. Returns nullptr on failure.
@@ -40,6 +46,12 @@ struct Calls {
   bool (*map_hugetlb)(std::uintptr_t address, std::size_t bytes, unsigned page_shift);
   // The system may take the memory when it runs short; until then the range keeps its contents (MADV_FREE).
   bool (*purge_lazily)(std::uintptr_t address, std::size_t bytes);
+  // madvise(2). false: this kernel does not know the advice, or has no memory.
+  bool (*advise)(std::uintptr_t address, std::size_t bytes, Advice advice);
+  // The page at `address` (a multiple of the page size) is in memory.
+  bool (*is_resident)(std::uintptr_t address);
+  // Reads the file: three system calls.
+  HugepageMode (*hugepage_mode)();
 };
 
 // The table in use. Only tests write it, and only while no other thread allocates.

@@ -3,6 +3,7 @@
 // os/calls.h on Linux. System calls go through syscall(2) with errno saved and restored, because free() promises
 // to leave errno alone and the libc wrappers may be interposed by whatever else is preloaded.
 #include <errno.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include "os/errno_guard.h"
 #include "os/hugetlb.h"
 #include "os/numa.h"
+#include "os/small_file.h"
 
 namespace brimful::os {
 namespace {
@@ -86,9 +88,32 @@ bool linux_purge_lazily(std::uintptr_t address, std::size_t bytes) {
   return succeeded(syscall(SYS_madvise, address, bytes, MADV_FREE));
 }
 
-constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,      linux_purge,  linux_unmap,
-                          linux_move_pages,  linux_resize,      linux_name,        linux_now_ms, linux_node,
-                          linux_prefer_node, linux_map_hugetlb, linux_purge_lazily};
+bool linux_advise(std::uintptr_t address, std::size_t bytes, Advice advice) {
+  const ErrnoGuard guard;
+  constexpr int kPopulateWrite = 23;  // Linux 5.14
+  constexpr int kAdvice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, kPopulateWrite};
+  return succeeded(syscall(SYS_madvise, address, bytes, kAdvice[static_cast<int>(advice)]));
+}
+
+bool linux_is_resident(std::uintptr_t address) {
+  const ErrnoGuard guard;
+  unsigned char resident = 0;
+  return succeeded(syscall(SYS_mincore, address, 1, &resident)) && (resident & 1) != 0;
+}
+
+HugepageMode linux_hugepage_mode() {
+  char text[64];
+  if (read_small_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) <= 0) {
+    return HugepageMode::kNever;
+  }
+  if (strstr(text, "[always]") != nullptr) return HugepageMode::kAlways;
+  return strstr(text, "[madvise]") != nullptr ? HugepageMode::kMadvise : HugepageMode::kNever;
+}
+
+constexpr Calls kLinux = {linux_map,          linux_decommit,   linux_commit,      linux_purge,
+                          linux_unmap,        linux_move_pages, linux_resize,      linux_name,
+                          linux_now_ms,       linux_node,       linux_prefer_node, linux_map_hugetlb,
+                          linux_purge_lazily, linux_advise,     linux_is_resident, linux_hugepage_mode};
 
 }  // namespace
 

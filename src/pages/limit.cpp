@@ -69,7 +69,8 @@ BRIMFUL_COLD void choose_limits() {
 
 std::size_t counted_bytes() {
   const PageStats pages = heap.pages.stats();
-  return pages.used_bytes + pages.dirty_bytes + heap.huge.used_bytes() + heap.huge.kept_bytes() + heap.arena.mapped_bytes();
+  return pages.used_bytes + pages.dirty_bytes + heap.huge.used_bytes() + heap.huge.kept_bytes() +
+         heap.arena.mapped_bytes();
 }
 
 BRIMFUL_COLD bool may_grow_within_limits(std::size_t bytes) {

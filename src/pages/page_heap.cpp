@@ -50,6 +50,12 @@ void for_each_hugepage(meta::GranuleTable& table, std::uint64_t start, std::uint
 
 }  // namespace
 
+// The end of what is known to be free behind a run that is to be placed there.
+std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
+  if (place.range == nullptr) return place.start + count.bytes();
+  return place.range->address() + place.range->length * kHugepageBytes;
+}
+
 // Puts a hugepage into the list of the filler where it belongs now.
 void PageHeap::refile(Hugepage* hugepage) {
   const unsigned node = hugepage->node - 1U;
@@ -59,8 +65,8 @@ void PageHeap::refile(Hugepage* hugepage) {
   stats_.hugepages_partly_used += static_cast<std::size_t>(after) - static_cast<std::size_t>(before);
 }
 
-// Granules behind a run, up to `most`, that are free and not committed yet.
-std::uint32_t PageHeap::uncommitted_behind(GranuleId end, std::uint32_t most) {
+// Granules behind a run, up to `most`, that are free and not committed yet. Those before `free_end` are known to be free.
+std::uint32_t PageHeap::uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most) {
   std::uint32_t found = 0;
   std::uint64_t in_range = 0;  // hugepages left of the free range that we are in
   for (std::uint64_t id = end.raw(); found < most && id < table_.covered();) {
@@ -69,7 +75,7 @@ std::uint32_t PageHeap::uncommitted_behind(GranuleId end, std::uint32_t most) {
       in_range = hugepage->length;
     }
     std::uint32_t free = kAllBits;
-    if (in_range == 0) free = hugepage->state == Hugepage::State::kUsed ? hugepage->free : 0;
+    if (in_range == 0 && id >= free_end.raw()) free = hugepage->state == Hugepage::State::kUsed ? hugepage->free : 0;
     const auto first = static_cast<unsigned>(id % kGranulesPerHugepage);
     const auto here = static_cast<std::uint32_t>(std::countr_one((free & ~hugepage->committed) >> first));
     found += here;
@@ -92,7 +98,7 @@ bool PageHeap::commit_stretch(std::uint64_t start, std::uint32_t needed, std::ui
 }
 
 // Makes the granules usable, and free ones behind them, up to `ahead` bytes, while at it: fewer, larger system calls.
-bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::size_t ahead) {
+bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead) {
   const GranuleId first = table_.id_of(start);
   const std::uint32_t all = count.raw();
   // The record behind the run's last one is that of the free range behind, unless the span ends there.
@@ -131,30 +137,51 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::size_t ahead
     }
     at = base + end - begin;
   });
-  if (at != from) commit_pending(uncommitted_behind(first + all, static_cast<std::uint32_t>(ahead >> kGranuleShift)));
+  if (at != from)
+    commit_pending(
+        uncommitted_behind(first + all, table_.id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift)));
   return done;
 }
 
-std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsigned node) {
+std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsigned node, ClassId size_class) {
   Place place = find(count, alignment, node);
   if (place.start == 0) {
     const auto padded = GranuleCount::covering(count.bytes() + (alignment > kGranuleBytes ? alignment : 0));
     if (!add_window(padded)) return 0;
     place = find(count, alignment, node);
   }
-  return take(place, count, node);
+  return take(place, count, node, size_class);
 }
 
 std::uint64_t PageHeap::allocate_for_metadata() {
-  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0);
+  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0, kNoClass);
 }
 
-std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node) {
+// Asks for the policy of pages/backing.h, unless the heap is too small to have one.
+void PageHeap::prepare_backing(const Place& place, GranuleCount count, ClassId size_class) {
+  backing_.begin();
+  if (BRIMFUL_LIKELY(stats_.used_bytes < backing_.asks_from())) return;
+  const std::uint64_t id = table_.id_of(place.start).raw();
+  std::uint64_t covered =
+      table_.covered() > id ? table_.covered() - id : 0;  // beyond: never used, and without a record
+  if (covered > count.raw()) covered = count.raw();
+  bool is_clean = true;
+  for_each_hugepage(
+      table_, place.start, static_cast<std::uint32_t>(covered),
+      [&](Hugepage* hugepage, std::uint32_t granules) { is_clean = is_clean && (hugepage->dirty() & granules) == 0; });
+  backing_.prepare({place.start, count.bytes(), free_end_of(place, count), stats_.used_bytes, size_class, is_clean});
+}
+
+std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node, ClassId size_class) {
   if (place.start == 0) return 0;
   std::size_t step = stats_.committed_bytes / 8;
   if (step < kLeastStep || strict_overcommit_) step = kLeastStep;
   if (step > kMostStep) step = kMostStep;
-  if (!commit(place.start, count, step)) return 0;
+  // Whole hugepages, because one that is not usable as a whole when it is touched first is made of small pages.
+  const std::uint64_t end = place.start + count.bytes();
+  if (step >= kHugepageBytes) step = round_up(end + step, kHugepageBytes) - end;
+  prepare_backing(place, count, size_class);
+  if (!commit(place.start, count, free_end_of(place, count), step)) return 0;
   carve(place, count, node);
   mind_the_peak();
   return place.start;
@@ -204,8 +231,6 @@ void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
       const auto now_ms = static_cast<std::uint32_t>(os::calls.now_ms());
       if (now_ms - hugepage->purged_ms < kRefaultMs) stats_.refaulted_bytes += bytes_in(given_back);
     }
-    backing::prepare_backing(hugepage->address(), clean,
-                             given_back != 0 ? backing::Reason::kGivenBack : backing::Reason::kFirstUse);
   }
   hugepage->free &= ~granules;
   hugepage->used_once |= granules;
@@ -245,6 +270,7 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
 }
 
 void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_ms) {
+  backing_.forget(start);
   Hugepage* first = nullptr;
   std::uint32_t emptied = 0;
   for_each_hugepage(table_, start, count.raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
@@ -264,7 +290,8 @@ void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_m
 bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
   Place place = {end, nullptr};
   if (!is_free(end, extra, &place.range)) return false;
-  if (!commit(end, extra, 0)) return false;
+  prepare_backing(place, extra, kNoClass);
+  if (!commit(end, extra, end + extra.bytes(), 0)) return false;
   const unsigned node = table_.hugepage_of(table_.id_of(end - kGranuleBytes))->node - 1U;
   carve(place, extra, node);
   mind_the_peak();

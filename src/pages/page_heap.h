@@ -27,6 +27,7 @@
 #include "base/units.h"
 #include "meta/granule_table.h"
 #include "os/numa.h"
+#include "pages/backing.h"
 #include "pages/dirty_list.h"
 #include "pages/filler.h"
 #include "pages/free_ranges.h"
@@ -60,8 +61,9 @@ class PageHeap {
 
   // Start of `count` free granules on a multiple of `alignment` (a power of two), committed; 0 when there are none.
   // `node`: the NUMA node that should hold them; another one's serve before a new window is mapped. O(1) below a
-  // hugepage, O(log ranges + hugepages) above; system calls when it commits or needs a further window.
-  std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0);
+  // hugepage, O(log ranges + hugepages) above; system calls when it commits or needs a further window. `size_class`: of the
+  // slab that it becomes.
+  std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass);
 
   // One granule of memory that is in a window already, or 0: for the metadata arena.
   std::uint64_t allocate_for_metadata();
@@ -100,6 +102,7 @@ class PageHeap {
 
   [[nodiscard]] PageStats stats() const { return stats_; }
   [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() + muzzy_.count() != 0; }
+  Backing& backing() { return backing_; }
 
  private:
   using Hugepage = meta::Hugepage;
@@ -134,10 +137,12 @@ class PageHeap {
   bool is_free(std::uint64_t start, GranuleCount count, Hugepage** range);
 
   // page_heap.cpp
-  std::uint64_t take(const Place& place, GranuleCount count, unsigned node);
-  bool commit(std::uint64_t start, GranuleCount count, std::size_t ahead);
+  std::uint64_t take(const Place& place, GranuleCount count, unsigned node, ClassId size_class);
+  void prepare_backing(const Place& place, GranuleCount count, ClassId size_class);
+  bool commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead);
+  static std::uint64_t free_end_of(const Place& place, GranuleCount count);
   bool commit_stretch(std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
-  std::uint32_t uncommitted_behind(GranuleId end, std::uint32_t most);
+  std::uint32_t uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most);
   void carve(const Place& place, GranuleCount count, unsigned node);
   void open_hugepages(const Place& place, GranuleCount count, unsigned node);
   void hand_out(Hugepage* hugepage, std::uint32_t granules);
@@ -180,6 +185,7 @@ class PageHeap {
   PageStats stats_ = {};
   bool strict_overcommit_ = false;
   bool pool_was_empty_ = false;  // said once
+  Backing backing_;
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

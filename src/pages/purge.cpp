@@ -80,6 +80,7 @@ bool PageHeap::give_back(Hugepage* first, std::uint32_t granules, std::uint32_t 
   const auto skipped = static_cast<std::uint32_t>(std::countr_zero(granules));
   const std::uint64_t start = first->address() + GranuleCount(skipped).bytes();
   const std::size_t bytes = GranuleCount(count_ones(granules) * hugepages).bytes();
+  backing_.purge(start, bytes);
   const bool given_back = strict_overcommit_ ? os::calls.decommit(start, bytes) : os::calls.purge(start, bytes);
   if (!given_back) return false;
   for (std::uint32_t i = 0; i < hugepages; ++i) {

@@ -122,6 +122,7 @@ bool PageHeap::place_window(std::size_t bytes) {
     most_bytes_ = bytes / 8;
     strict_overcommit_ = os::is_overcommit_strict();
   }
+  backing_.add_window(start, bytes, !strict_overcommit_);
   remember_window(start, bytes);
   return true;
 }

@@ -26,47 +26,69 @@ void purge_pages(std::uint64_t start, std::uint64_t end) {
   if (first < last) os::calls.purge(first, last - first);
 }
 
-}  // namespace
+// What a slab is made of.
+struct Parts {
+  Slab* slab;  // zeros; nullptr: no memory
+  std::uint64_t start;
+  pages::MemoryRange populate;
+  bool is_resident;  // its memory was used before, and is there
+};
 
-Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
+Parts take_parts(ClassId size_class) {
   const SizeClass& shape = kSizeClasses[size_class];
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
+  Parts parts = {};
   const sync::MutexLock guard(heap.lock);
-  if (!pages::may_grow(granules.bytes())) return nullptr;
+  if (!pages::may_grow(granules.bytes())) return parts;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
-  if (slab == nullptr) return nullptr;
+  if (slab == nullptr) return parts;
   pages::use_cached_before_fresh(granules);
-  const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node());
-  if (start == 0) {
+  parts.start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node(), size_class);
+  if (parts.start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
-    return nullptr;
+    return parts;
   }
-  if (config::is_hardened() && !meta::live_map.cover(start + granules.bytes())) {
-    heap.pages.free(start, granules, os::calls.now_ms());
+  if (config::is_hardened() && !meta::live_map.cover(parts.start + granules.bytes())) {
+    heap.pages.free(parts.start, granules, os::calls.now_ms());
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
-    return nullptr;
+    return parts;
   }
-  slab->start = start;
+  parts.slab = slab;
+  parts.populate = heap.pages.backing().take_populate();
+  const GranuleId first = heap.table.id_of(parts.start);
+  meta::Hugepage* hugepage = heap.table.hugepage_of(first);
+  parts.is_resident = (hugepage->dirty() >> first.raw() % meta::kGranulesPerHugepage & 1) != 0;
+  slab->node = heap.pages.node_of(parts.start) & (os::kMaxNodes - 1);
+  return parts;
+}
+
+}  // namespace
+
+Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
+  const Parts parts = take_parts(size_class);
+  Slab* slab = parts.slab;
+  if (slab == nullptr) return nullptr;
+  pages::populate(parts.populate);
+  const bool is_resident = parts.is_resident || parts.populate.bytes != 0;
+  const SizeClass& shape = kSizeClasses[size_class];
+  slab->start = parts.start;
   slab->multiplier = shape.multiplier;
   slab->count = std::uint64_t{shape.groups} * kGroupObjects;
   slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
   slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
   slab->countdown.store(shape.groups, std::memory_order_relaxed);  // relaxed: as above
-  slab->kind = Kind::kSlab;
   slab->size_class = size_class;
   slab->groups = shape.groups;
-  // Where memory was used before it is resident already: malloc may go everywhere at once.
-  const GranuleId first = heap.table.id_of(start);
-  const bool is_resident =
-      (heap.table.hugepage_of(first)->dirty() >> first.raw() % meta::kGranulesPerHugepage & 1) != 0;
+  // Where memory is resident already, malloc may go everywhere at once.
   slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
-  slab->node = heap.pages.node_of(start) & (os::kMaxNodes - 1);
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
-  heap.table.set_all(heap.table.id_of(start), granules, slab);
+  slab->kind = Kind::kSlab;
+  // Without the lock: the granules are ours, and who reads their entries meanwhile finds nothing, or a whole header.
+  pages::heap.table.set_all(pages::heap.table.id_of(slab->start), GranuleCount(shape.granules), slab);
   return slab;
 }
 

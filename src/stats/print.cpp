@@ -95,6 +95,23 @@ void limits_json(Json& json, const Report& report) {
   json.end();
 }
 
+void coverage_text(Output& out, const Report& report) {
+  const auto line = [&](const char* name, std::uint64_t bytes) {
+    if (bytes != 0) out.left(name, 24).right(bytes, 16) << " bytes\n";
+  };
+  line("  in hugepages", report.coverage.huge_bytes);
+  line("  hugepages advised", report.coverage.advised_bytes);
+  line("  populated in total", report.coverage.populated_bytes);
+}
+
+void coverage_json(Json& json, const Report& report) {
+  json.begin("backing");
+  json.number("huge", report.coverage.huge_bytes);
+  json.number("advised", report.coverage.advised_bytes);
+  json.number("populated", report.coverage.populated_bytes);
+  json.end();
+}
+
 void blocks_text(Output& out, const Report& report) {
   out << "  blocks of          live          free         slabs    live bytes\n";
   for (std::size_t c = 0; c < kClassCount; ++c) {
@@ -202,7 +219,7 @@ struct Section {
 
 // In the order in which they are printed.
 constexpr Section kSections[] = {
-    {process_text, process_json}, {bytes_text, bytes_json}, {limits_text, limits_json},
+    {process_text, process_json}, {bytes_text, bytes_json}, {coverage_text, coverage_json}, {limits_text, limits_json},
     {blocks_text, blocks_json},   {locks_text, locks_json}, {events_text, events_json},
 };
 
@@ -215,6 +232,7 @@ void take_report(Report& into) {
     into.limits = pages::limits;
   }
   into.is_memory_short = pages::under_pressure();
+  read_coverage(into.coverage);
   into.process = static_cast<std::uint64_t>(syscall(SYS_getpid));
   into.run_ms = (os::monotonic_ns() - began_ns) / kNsPerMs;
   into.is_per_cpu = slots::is_per_cpu();

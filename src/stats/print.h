@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "pages/limit.h"
+#include "stats/coverage.h"
 #include "stats/locks.h"
 #include "stats/output.h"
 #include "stats/snapshot.h"
@@ -21,6 +22,7 @@ enum class Format { kText, kJson };
 // What the sections print.
 struct Report {
   Snapshot heap;
+  Coverage coverage;
   LockReport locks;
   pages::Limits limits;
   bool is_memory_short;  // pages/pressure.h

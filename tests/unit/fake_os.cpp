@@ -59,6 +59,22 @@ bool fake_map_hugetlb(std::uintptr_t address, std::size_t bytes, unsigned /*page
   return true;
 }
 
+bool fake_advise(std::uintptr_t address, std::size_t bytes, os::Advice advice) {
+  if (current->enter(Call::kAdvise)) return false;
+  current->advices.push_back({{address, bytes}, advice});
+  return os::linux_calls().advise(address, bytes, advice) || advice != os::Advice::kPopulate;
+}
+
+bool fake_is_resident(std::uintptr_t address) {
+  ++current->residence_questions;
+  return os::linux_calls().is_resident(address);
+}
+
+os::HugepageMode fake_hugepage_mode() {
+  ++current->mode_questions;
+  return current->hugepage_mode;
+}
+
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
@@ -71,13 +87,17 @@ constexpr os::Calls kFake = {fake_map,
                              fake_node,
                              fake_prefer_node,
                              fake_map_hugetlb,
-                             fake<Call::kPurgeLazily, &os::Calls::purge_lazily>};
+                             fake<Call::kPurgeLazily, &os::Calls::purge_lazily>,
+                             fake_advise,
+                             fake_is_resident,
+                             fake_hugepage_mode};
 
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",        "reserve", "decommit",    "commit",  "purge",       "unmap",
-                                              "move_pages", "resize",  "prefer_node", "hugetlb", "purge_lazily"};
+  constexpr const char* kNames[kCallKinds] = {"map",         "reserve", "decommit",     "commit",
+                                              "purge",       "unmap",   "move_pages",   "resize",
+                                              "prefer_node", "hugetlb", "purge_lazily", "advise"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

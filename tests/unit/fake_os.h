@@ -30,15 +30,21 @@ enum class Call {
   kResize,
   kPreferNode,
   kHugetlb,
-  kPurgeLazily
+  kPurgeLazily,
+  kAdvise
 };
-inline constexpr std::size_t kCallKinds = 11;
+inline constexpr std::size_t kCallKinds = 12;
 const char* name_of(Call kind);
 
 struct Range {
   std::uint64_t start;
   std::size_t bytes;
   bool operator==(const Range&) const = default;
+};
+
+struct Advised {
+  Range range;
+  os::Advice advice;
 };
 
 class FakeOs {
@@ -72,6 +78,11 @@ class FakeOs {
 
   std::uint64_t now_ms = 1000;
   std::uint32_t node = 0;  // of the running CPU
+  // What the system says of hugepages, and what was asked and said about them.
+  os::HugepageMode hugepage_mode = os::HugepageMode::kMadvise;
+  std::size_t mode_questions = 0;
+  std::size_t residence_questions = 0;
+  std::vector<Advised> advices;
 
   // For the wrappers: counts a call; true when it is to fail.
   bool enter(Call kind);

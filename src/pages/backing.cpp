@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+//
+// pages/backing.h.
+#include "pages/backing.h"
+
+#include <bit>
+
+#include "base/compiler.h"
+#include "base/units.h"
+#include "config/options.h"
+#include "os/calls.h"
+#include "pages/pressure.h"
+
+namespace brimful::pages {
+namespace {
+
+constexpr ClassId kBlock = 0xFF;
+// Slabs up to here hold objects smaller than a page: whoever uses the slab touches all of it.
+constexpr std::size_t kFilledSlab = std::size_t{128} << 10;
+// Growth is counted from here on, so that there is something to judge by at kHugeFrom.
+constexpr std::size_t kCountFrom = Backing::kHugeFrom / 2;
+constexpr std::size_t kLeastGrowth = std::size_t{4} << 20;
+// Of what the heap has asked for of late, this much must be filled for each byte that is not.
+constexpr std::size_t kFilledToSparse = 12;
+// An extent is 1/8 of the heap, within these bounds. What nobody touches of it costs nothing.
+constexpr std::size_t kLeastExtent = std::size_t{8} << 20;
+constexpr std::size_t kMostExtent = std::size_t{256} << 20;
+
+// populate:auto
+constexpr std::size_t kPopulateFrom = std::size_t{1} << 20;
+constexpr std::size_t kMostPopulate = std::size_t{4} << 20;
+constexpr std::uint32_t kOftenEnough = 16;
+
+// Pages looked at before a kind is known, and when the past counts by half.
+constexpr unsigned kLeastPages = 16;
+constexpr unsigned kMostPages = 128;
+// A kind that is known is looked at again now and then.
+constexpr std::uint32_t kLookAgain = 8;
+
+config::Thp thp() { return config::thp(); }
+
+// Kernels before 5.14 can't populate: what was asked for by name is touched instead.
+void touch(MemoryRange range) {
+  for (std::size_t at = 0; at < range.bytes; at += os::page_bytes()) {
+    *reinterpret_cast<volatile char*>(range.start + at) = 0;
+  }
+}
+
+// The part of a run that anything can be in: the tail of a slab behind its last object is nobody's.
+std::size_t usable_bytes(const Demand& demand) {
+  if (demand.size_class == kBlock) return demand.bytes;
+  const SizeClass& shape = kSizeClasses[demand.size_class];
+  return std::size_t{shape.groups} * kGroupObjects * shape.bytes;
+}
+
+}  // namespace
+
+void populate(MemoryRange range) {
+  if (BRIMFUL_LIKELY(range.bytes == 0) || os::calls.advise(range.start, range.bytes, os::Advice::kPopulate)) return;
+  if (config::populate() != config::Populate::kAuto) touch(range);
+}
+
+std::size_t Backing::kind_of(ClassId size_class, std::size_t bytes) {
+  if (size_class != kBlock) return size_class;
+  const auto power = static_cast<std::size_t>(std::bit_width(bytes >> kGranuleShift));
+  return kClassCount + (power < kBlockKinds ? power : kBlockKinds - 1);
+}
+
+// Programs touch at least `eighths` of 8 pages of such runs.
+bool Backing::is_filled(std::size_t kind, std::size_t bytes, unsigned eighths) const {
+  if (kind < kClassCount && bytes <= kFilledSlab) return true;
+  const Kind& known = kinds_[kind];
+  return known.pages >= kLeastPages && known.resident * 8U >= known.pages * eighths;
+}
+
+void Backing::add_window(std::uint64_t start, std::size_t bytes, bool may_advise) {
+  if (window_count_ == 0) {
+    if (!may_advise || thp() != config::Thp::kAuto) state_ = State::kOff;
+    const config::Populate level = config::populate();
+    asks_from_ = state_ == State::kOff ? SIZE_MAX : kLookFrom;
+    if (level == config::Populate::kAuto) asks_from_ = kPopulateFrom;
+    if (level == config::Populate::kPartial || level == config::Populate::kAll) asks_from_ = 0;
+  }
+  if (window_count_ < kMaxWindows) windows_[window_count_++] = {start, bytes};
+  if (thp() == config::Thp::kAlways && may_advise) os::calls.advise(start, bytes, os::Advice::kHugepage);
+  if (thp() == config::Thp::kNever || state_ == State::kQuiet) {
+    os::calls.advise(start, bytes, os::Advice::kNoHugepage);
+  }
+}
+
+void Backing::look() {
+  switch (os::calls.hugepage_mode()) {
+    case os::HugepageMode::kNever:
+      state_ = State::kOff;
+      break;
+    case os::HugepageMode::kMadvise:
+      state_ = State::kReady;
+      break;
+    case os::HugepageMode::kAlways:
+      quieten();
+      break;
+  }
+}
+
+void Backing::quieten() {
+  for (std::size_t i = 0; i < window_count_; ++i) {
+    os::calls.advise(windows_[i].start, windows_[i].bytes, os::Advice::kNoHugepage);
+  }
+  state_ = State::kQuiet;
+}
+
+void Backing::prepare(const Demand& demand) {
+  const std::size_t kind = kind_of(demand.size_class, demand.bytes);
+  if (demand.is_clean) ++kinds_[kind].fresh;
+  plan_hugepages(demand, kind);
+  if (demand.is_clean) plan_populate(demand, kind);
+}
+
+void Backing::plan_hugepages(const Demand& demand, std::size_t kind) {
+  if (state_ == State::kUnknown && demand.used_bytes >= kLookFrom) look();
+  const bool filled = is_filled(kind, demand.bytes, 6);
+  const bool possible = state_ != State::kOff && demand.is_clean && demand.used_bytes >= kCountFrom;
+  if (possible) count_fresh(demand, filled);
+  if (!demand.is_clean) return;
+  const std::uint64_t end = demand.start + demand.bytes;
+  if (Extent* extent = extent_in(demand.start, end)) {
+    if (filled ? end <= extent->end : bears(*extent, demand)) return;
+    if (!filled) withdraw(demand.start, end);
+  }
+  if (!is_filled(kind, demand.bytes, 8) || kind >= kClassCount) watch(demand.start, demand.bytes, kind);
+  if (!filled || !possible || demand.used_bytes < kHugeFrom || under_pressure()) return;
+  if (fresh_filled_ >= kLeastGrowth && fresh_sparse_ * kFilledToSparse <= fresh_filled_) add_extent(demand);
+}
+
+void Backing::count_fresh(const Demand& demand, bool filled) {
+  const std::size_t usable = filled ? usable_bytes(demand) : 0;
+  fresh_filled_ += usable;
+  // Blocks of whole hugepages keep the advice off themselves.
+  if (filled || demand.bytes < kHugepageBytes) fresh_sparse_ += demand.bytes - usable;
+  if (fresh_filled_ + fresh_sparse_ < demand.used_bytes / 2) return;
+  fresh_filled_ /= 2;
+  fresh_sparse_ /= 2;
+}
+
+// The last extent that holds a part of the range.
+Backing::Extent* Backing::extent_in(std::uint64_t start, std::uint64_t end) {
+  Extent* last = nullptr;
+  if (state_ != State::kQuiet) return last;
+  for (Extent& extent : extents_) {
+    const bool meets = extent.start < end && start < extent.end;
+    if (meets && (last == nullptr || last->end < extent.end)) last = &extent;
+  }
+  return last;
+}
+
+// An extent bears runs that nobody may fill, if they are shorter than a hugepage and few.
+bool Backing::bears(Extent& extent, const Demand& demand) {
+  extent.sparse_bytes += demand.bytes;
+  return demand.bytes < kHugepageBytes && extent.sparse_bytes * 8 < extent.end - extent.start;
+}
+
+// Takes the advice off the range, but for a hugepage that begins before it, and off what lies behind it in its extents.
+void Backing::withdraw(std::uint64_t start, std::uint64_t end) {
+  if (state_ != State::kQuiet) return;
+  for (Extent& extent : extents_) {
+    if (extent.start < end && start < extent.end) cut(extent, round_up(start, kHugepageBytes));
+  }
+}
+
+// Takes the advice off what lies behind `end`.
+void Backing::cut(Extent& extent, std::uint64_t end) {
+  if (end < extent.start) end = extent.start;
+  if (end >= extent.end) return;
+  os::calls.advise(end, extent.end - end, os::Advice::kNoHugepage);
+  extent.end = end;
+}
+
+void Backing::add_extent(const Demand& demand) {
+  std::size_t step = round_up(demand.used_bytes / 8, kHugepageBytes);
+  if (step < kLeastExtent) step = kLeastExtent;
+  if (step > kMostExtent) step = kMostExtent;
+  std::uint64_t begin = round_up(demand.start, kHugepageBytes);
+  std::uint64_t end = round_up(demand.start + demand.bytes, kHugepageBytes);
+  if (end < begin + step) end = begin + step;
+  if (end > demand.free_end) end = round_down(demand.free_end, kHugepageBytes);
+  if (const Extent* before = extent_in(begin, begin + kHugepageBytes)) begin = before->end;
+  if (end <= begin) return;
+  if (state_ == State::kReady) quieten();
+  Extent& oldest = extents_[next_extent_++ % kExtents];
+  cut(oldest, oldest.start);
+  oldest = {begin, begin, 0};
+  if (os::calls.advise(begin, end - begin, os::Advice::kHugepage)) oldest.end = end;
+}
+
+void Backing::plan_populate(const Demand& demand, std::size_t kind) {
+  const config::Populate level = config::populate();
+  if (level == config::Populate::kOff || under_pressure()) return;
+  if (level == config::Populate::kPartial && demand.size_class == kBlock) return;
+  if (level == config::Populate::kAuto) {
+    if (demand.used_bytes < kPopulateFrom || demand.bytes > kMostPopulate) return;
+    if (kinds_[kind].fresh <= kOftenEnough || !is_filled(kind, demand.bytes, 7)) return;
+    if (extent_in(demand.start, demand.start + demand.bytes) != nullptr) return;  // one fault does for 2 MiB
+  }
+  populate_ = {demand.start, round_up(usable_bytes(demand), os::page_bytes())};
+}
+
+MemoryRange Backing::take_populate() {
+  const MemoryRange range = populate_;
+  begin();
+  populated_bytes_ += range.bytes;
+  return range;
+}
+
+void Backing::prepare_mapping(std::uint64_t start, std::size_t bytes) {
+  if (state_ == State::kUnknown) look();
+  if (state_ != State::kReady && state_ != State::kQuiet) return;
+  const std::size_t kind = kind_of(kBlock, bytes);
+  ++kinds_[kind].fresh;
+  if (is_filled(kind, bytes, 6) && !under_pressure()) {
+    os::calls.advise(start, bytes, os::Advice::kHugepage);
+    return;
+  }
+  if (os::calls.hugepage_mode() == os::HugepageMode::kAlways) {
+    os::calls.advise(start, bytes, os::Advice::kNoHugepage);
+  }
+  watch(start, bytes, kind);
+}
+
+void Backing::watch(std::uint64_t start, std::size_t bytes, std::size_t kind) {
+  if (kinds_[kind].pages >= kMostPages / 2 && kinds_[kind].fresh % kLookAgain != 0) return;
+  Watched& entry = watch_list_[next_watched_++ % kWatched];
+  if (entry.bytes != 0) {
+    look_at(entry);
+  } else {
+    ++watched_;
+  }
+  entry = {start, bytes, kind};
+}
+
+void Backing::look_at(const Watched& run) {
+  const unsigned pages = run.bytes >= kHugepageBytes ? 8 : 4;
+  Kind& kind = kinds_[run.kind];
+  const bool filled_before = is_filled(run.kind, run.bytes, 6);
+  for (unsigned i = 0; i < pages; ++i) {
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's; pages at equal distances are alike
+    const std::uint64_t page = (random_ >> 33) % (run.bytes / os::page_bytes());
+    if (os::calls.is_resident(run.start + page * os::page_bytes())) ++kind.resident;
+  }
+  kind.pages = static_cast<std::uint16_t>(kind.pages + pages);
+  if (kind.pages >= kMostPages) {
+    kind.pages /= 2;
+    kind.resident /= 2;
+  }
+  // What was counted against this kind was counted in ignorance.
+  if (!filled_before && is_filled(run.kind, run.bytes, 6)) fresh_sparse_ = 0;
+}
+
+void Backing::look_at_freed(std::uint64_t start) {
+  for (Watched& entry : watch_list_) {
+    if (entry.bytes == 0 || entry.start != start) continue;
+    look_at(entry);
+    entry = {};
+    --watched_;
+  }
+}
+
+void Backing::purge(std::uint64_t start, std::size_t bytes) {
+  if (state_ != State::kQuiet) return;
+  for (Extent& extent : extents_) {
+    if (extent.start < start + bytes && start < extent.end) cut(extent, extent.start);
+  }
+}
+
+BackingStats Backing::stats() const {
+  BackingStats result = {0, populated_bytes_};
+  for (const Extent& extent : extents_) result.advised_bytes += extent.end - extent.start;
+  return result;
+}
+
+}  // namespace brimful::pages
