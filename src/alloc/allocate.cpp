@@ -18,6 +18,7 @@
 #include "os/errno_guard.h"
 #include "pages/heap.h"
 #include "slots/front_end.h"
+#include "slots/requests.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -134,13 +135,15 @@ void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope)
   slots::free(slab, index);
 }
 
-void* allocate_class(std::size_t index) {
+// `bytes` were asked for, which the class holds.
+void* allocate_class(std::size_t index, std::size_t bytes) {
   void* object = slots::take(static_cast<ClassId>(index));
   if (BRIMFUL_LIKELY(object != nullptr)) return hand_out(object);
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
   slots::prepare();
   prepare_emergency();
+  slots::count_request(index, bytes, kSizeClasses[index].bytes);
   return hand_out(slots::allocate(static_cast<ClassId>(index)));
 }
 
@@ -154,6 +157,7 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
     slots::reclaim_all();  // granules of empty slabs may join to what is asked for
     block = allocate_large(bytes, alignment);
   }
+  if (block != nullptr) slots::count_request(slots::kLargeRequests, bytes, round_up(bytes, os::page_bytes()));
   return block;
 }
 
@@ -176,7 +180,7 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
   if (alignment <= kObjectAlignment) return arch::brimful_malloc(bytes);
   const std::size_t index = class_of_aligned(bytes, alignment);
-  return index < kClassCount ? allocate_class(index) : allocate_run_of(bytes, alignment);
+  return index < kClassCount ? allocate_class(index, bytes) : allocate_run_of(bytes, alignment);
 }
 
 void* reallocate(void* pointer, std::size_t bytes) {
@@ -249,7 +253,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
   void* block = nullptr;
   {
     const os::ErrnoGuard errno_guard;
-    block = bytes <= kMaxClassBytes ? alloc::allocate_class(class_of(bytes))
+    block = bytes <= kMaxClassBytes ? alloc::allocate_class(class_of(bytes), bytes)
                                     : alloc::allocate_run_of(bytes, kObjectAlignment);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;

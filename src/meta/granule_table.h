@@ -60,6 +60,13 @@ class GranuleTable {
   static constexpr std::uint8_t kUsed = 4;       // was handed out at least once
   std::uint8_t& flags(GranuleId id) { return flags_[id.raw()]; }
 
+  // Calls visit(start, bytes) for each part of the table's memory that is usable, in whole pages. Caller holds the heap lock.
+  template <class Visit>
+  void visit_memory(Visit visit) const {
+    visit(reinterpret_cast<std::uint64_t>(entries_), std::uint64_t{committed_entry_bytes_});
+    visit(reinterpret_cast<std::uint64_t>(flags_), std::uint64_t{committed_flag_bytes_});
+  }
+
   static Header& none_header();
 
  private:

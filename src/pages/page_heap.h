@@ -64,6 +64,14 @@ class PageHeap {
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
   [[nodiscard]] bool was_used(std::uint64_t address);
 
+  // The windows, for statistics.
+  struct Window {
+    std::uint64_t start;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] std::size_t window_count() const { return window_count_; }
+  [[nodiscard]] Window window(std::size_t index) const { return windows_[index]; }
+
   [[nodiscard]] PageStats stats() const { return stats_; }
   [[nodiscard]] bool has_dirty() const { return !dirty_.empty(); }
 
@@ -72,11 +80,6 @@ class PageHeap {
     static bool less(const Run& a, const Run& b) {
       return a.granules != b.granules ? a.granules < b.granules : a.start < b.start;
     }
-  };
-
-  struct Window {
-    std::uint64_t start;
-    std::uint64_t bytes;
   };
 
   static constexpr std::size_t kMaxWindows = 128;

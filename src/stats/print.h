@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "stats/fragmentation.h"
 #include "stats/locks.h"
 #include "stats/output.h"
 #include "stats/snapshot.h"
@@ -20,6 +21,7 @@ enum class Format { kText, kJson };
 // What the sections print.
 struct Report {
   Snapshot heap;
+  MemoryReport memory;
   LockReport locks;
   std::uint64_t process;
   std::uint64_t run_ms;  // since the library was initialised
