@@ -138,6 +138,17 @@ int posix_memalign(void** result, size_t alignment, size_t bytes) {
   return 0;
 }
 
+// A program that brings its own allocator (redis) must not ask that one about our blocks.
+size_t malloc_usable_size(void* pointer) {
+  if (pointer == NULL || places == NULL) return 0;
+  pthread_mutex_lock(&lock);
+  uint64_t i = home_of((uintptr_t)pointer);
+  while (places[i].address != (uintptr_t)pointer && places[i].address != 0) i = (i + 1) & (kPlaces - 1);
+  size_t bytes = places[i].address != 0 ? places[i].bytes : 0;
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+
 static void print_counts(FILE* file, const char* name, const uint64_t* counts) {
   fprintf(file, ",\"%s\":[", name);
   const char* between = "";
