@@ -42,15 +42,14 @@ static size_t counter_of(size_t bytes) {
   return EXACT + (pages < LARGE ? pages : LARGE);
 }
 
-static uint64_t home_of(uintptr_t address) {
-  return (((uint64_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15)) >> 40;
-}
+static uint64_t home_of(uintptr_t address) { return (((uint64_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15)) >> 40; }
 
 static void add(void* pointer, size_t bytes) {
   if (pointer == NULL) return;
   pthread_mutex_lock(&lock);
   if (places == NULL) {
-    places = mmap(NULL, kPlaces * sizeof *places, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    places = mmap(NULL, kPlaces * sizeof *places, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0);
   }
   ++requests[counter_of(bytes)];
   if (places != MAP_FAILED && blocks < kPlaces / 2) {
@@ -73,7 +72,8 @@ static void take_out(void* pointer) {
   if (pointer == NULL) return;
   pthread_mutex_lock(&lock);
   uint64_t i = home_of((uintptr_t)pointer);
-  while (places != NULL && places[i].address != (uintptr_t)pointer && places[i].address != 0) i = (i + 1) & (kPlaces - 1);
+  while (places != NULL && places[i].address != (uintptr_t)pointer && places[i].address != 0)
+    i = (i + 1) & (kPlaces - 1);
   if (places != NULL && places[i].address != 0) {
     --live[counter_of(places[i].bytes)];
     live_bytes -= places[i].bytes;

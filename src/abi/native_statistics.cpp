@@ -62,10 +62,14 @@ constexpr std::size_t kFirstClassBytes = 64;
 static_assert(sizeof(brimful_memory_stats) == kFirstMemoryBytes && sizeof(brimful_class_memory) == kFirstClassBytes);
 
 brimful_class_memory entry(std::size_t object_bytes, const brimful::stats::MemoryUse& use) {
-  return {object_bytes,        use.slabs,
-          use.live,            use.resident_bytes,
-          use.live_bytes,      use.requests.count,
-          use.requests.requested_bytes, use.requests.granted_bytes};
+  return {object_bytes,
+          use.slabs,
+          use.live,
+          use.resident_bytes,
+          use.live_bytes,
+          use.requests.count,
+          use.requests.requested_bytes,
+          use.requests.granted_bytes};
 }
 
 // A caller of a later version knows more members than we: those are 0.
@@ -87,8 +91,8 @@ int brimful_get_memory_stats(brimful_memory_stats* into, brimful_class_memory* c
   constexpr std::size_t kEntries = brimful::kClassCount + 1;
   for (std::size_t i = 0; i < kEntries && i < room; ++i) {
     const bool is_class = i < brimful::kClassCount;
-    const brimful_class_memory found = entry(is_class ? brimful::kSizeClasses[i].bytes : 0,
-                                             is_class ? report.classes[i] : report.blocks);
+    const brimful_class_memory found =
+        entry(is_class ? brimful::kSizeClasses[i].bytes : 0, is_class ? report.classes[i] : report.blocks);
     copy_known(reinterpret_cast<char*>(classes) + i * into->class_size, into->class_size, &found, sizeof found);
   }
   const brimful_memory_stats found = {into->size,

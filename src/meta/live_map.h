@@ -47,8 +47,8 @@ class LiveMap {
   void visit_memory(Visit visit) const {
     const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t covered = regions_[i].covered.load(std::memory_order_relaxed);  // relaxed: as above
-      visit(reinterpret_cast<std::uint64_t>(regions_[i].words), bytes_for(covered));
+      const std::uint64_t usable = regions_[i].covered.load(std::memory_order_relaxed);  // relaxed: as above
+      visit(reinterpret_cast<std::uint64_t>(regions_[i].words), bytes_for(usable));
     }
   }
 

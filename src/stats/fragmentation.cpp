@@ -44,8 +44,7 @@ std::uint64_t live_bytes(Slab* slab, ResidentPages& pages, std::uint64_t& live) 
 
 void add_slab(MemoryReport& into, Slab* slab, ResidentPages& pages) {
   MemoryUse& use = into.classes[slab->size_class];
-  const std::uint64_t resident =
-      pages.bytes(slab->start, slab->start + GranuleCount(slab->shape().granules).bytes());
+  const std::uint64_t resident = pages.bytes(slab->start, slab->start + GranuleCount(slab->shape().granules).bytes());
   std::uint64_t live = 0;
   const std::uint64_t covered = live_bytes(slab, pages, live);
   ++use.slabs;

@@ -43,7 +43,7 @@ struct MemoryReport {
   std::uint64_t slab_free_bytes;  // free objects, and the ends of slabs and blocks
   std::uint64_t run_free_bytes;   // free granules
   std::uint64_t metadata_bytes;
-  std::uint64_t internal_bytes;   // of live_bytes: not asked for (estimate)
+  std::uint64_t internal_bytes;  // of live_bytes: not asked for (estimate)
 
   [[nodiscard]] std::uint64_t external_bytes() const { return slab_free_bytes + run_free_bytes; }
 };
