@@ -88,12 +88,47 @@ struct brimful_lock_stats {
  * handlers; errno is kept. Cost: O(1), for a sum O(classes) or O(contexts). */
 int brimful_get_lock_stats(enum brimful_lock which, size_t object_bytes, struct brimful_lock_stats* into);
 
+/* Where the resident memory is. Bytes; the sum of live, slab_free, run_free and metadata is resident, which is what the
+ * kernel counts for the heap's mappings in /proc/self/smaps. Later versions may add members at the end. */
+struct brimful_memory_stats {
+  size_t size;            /* set by the caller: sizeof(struct brimful_memory_stats) */
+  size_t class_size;      /* set by the caller: sizeof(struct brimful_class_memory) */
+  uint64_t resident;      /* of the heap */
+  uint64_t live;          /* of those: live blocks, at the sizes that they have */
+  uint64_t not_requested; /* of live: more than was asked for. An estimate from the requests that slow paths served */
+  uint64_t slab_free;     /* free objects between live ones, and what is left at the ends of slabs and blocks */
+  uint64_t run_free;      /* freed and not given back to the system yet */
+  uint64_t metadata;      /* headers, contexts and tables */
+  uint64_t classes;       /* entries of the array that were filled, or would be if it were long enough */
+};
+
+/* The same for one size class, or for all blocks above the largest class. */
+struct brimful_class_memory {
+  uint64_t object_bytes; /* the size class; 0: blocks above 32 KiB */
+  uint64_t slabs;        /* or blocks */
+  uint64_t live_objects;
+  uint64_t resident;  /* bytes of its slabs or blocks */
+  uint64_t live;      /* bytes of those that hold live objects */
+  uint64_t requests;  /* that slow paths served; most requests take none, so this is a sample */
+  uint64_t requested; /* bytes that those asked for */
+  uint64_t granted;   /* bytes that those got */
+};
+
+/* Fills *into, and up to `room` entries of `classes` (NULL when room is 0), one for each size class, smallest first, and the
+ * last for larger blocks. Ullage, the share of memory that holds nothing, is 1 - live / resident.
+ *
+ * Returns 0; EINVAL when into->size, or with room into->class_size, is less than that of the structures' first version;
+ * EDEADLK from a signal handler that interrupted this thread in the allocator. errno is kept. Cost: the kernel is asked
+ * about every page and the words of every slab are read, under the heap's lock: about 5 ms for a GiB. */
+int brimful_get_memory_stats(struct brimful_memory_stats* into, struct brimful_class_memory* classes, size_t room);
+
 enum brimful_format {
   BRIMFUL_FORMAT_TEXT, /* tables */
   BRIMFUL_FORMAT_JSON, /* one line */
 };
 
-/* Writes all statistics to a file descriptor: bytes, live and free objects of each size class, locks, events of slow
+/* Writes all statistics to a file descriptor: bytes, live and free objects of each size class, where the resident
+ * memory is (as brimful_get_memory_stats, and at its cost), locks, events of slow
  * paths. Allocates nothing and writes all of it by one write(2) where the system takes that much. Takes the heap's lock
  * while it counts, O(64-KiB granules in use). Returns 0; EINVAL for an unknown format; ENOMEM; EDEADLK from a signal
  * handler that interrupted this thread in the allocator; or write(2)'s error. errno is kept. */

@@ -20,6 +20,7 @@
 #include "pages/large_run.h"
 #include "pages/purger.h"
 #include "slots/front_end.h"
+#include "slots/requests.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -137,13 +138,15 @@ void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope)
   slots::free(slab, index);
 }
 
-void* allocate_class(std::size_t index) {
+// `bytes` were asked for, which the class holds.
+void* allocate_class(std::size_t index, std::size_t bytes) {
   void* object = slots::take(static_cast<ClassId>(index));
   if (BRIMFUL_LIKELY(object != nullptr)) return hand_out(object);
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
   slots::prepare();
   prepare_emergency();
+  slots::count_request(index, bytes, kSizeClasses[index].bytes);
   return hand_out(slots::allocate(static_cast<ClassId>(index)));
 }
 
@@ -159,6 +162,7 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
     slots::reclaim_all();  // granules of empty slabs may join to what is asked for
     block = allocate_large(bytes, alignment);
   }
+  if (block != nullptr) slots::count_request(slots::kLargeRequests, bytes, round_up(bytes, os::page_bytes()));
   return block;
 }
 
@@ -181,7 +185,7 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
   if (alignment <= kObjectAlignment) return arch::brimful_malloc(bytes);
   const std::size_t index = class_of_aligned(bytes, alignment);
-  return index < kClassCount ? allocate_class(index) : allocate_run_of(bytes, alignment);
+  return index < kClassCount ? allocate_class(index, bytes) : allocate_run_of(bytes, alignment);
 }
 
 void* reallocate(void* pointer, std::size_t bytes) {
@@ -257,7 +261,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);
   } else {
     const os::ErrnoGuard errno_guard;
-    block = alloc::allocate_class(class_of(bytes));
+    block = alloc::allocate_class(class_of(bytes), bytes);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
   return block;

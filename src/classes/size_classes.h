@@ -5,8 +5,10 @@
 // proved at compile time.
 //
 // A class also fixes the shape of its slabs. A slab is a run of granules cut into whole groups of 64 objects, so that
-// every 64-bit word of free bits is full: classes up to 1 KiB put as many groups as fit in one granule, larger ones
-// take 64 objects over several granules. Tails that no object covers are address space, never memory.
+// every 64-bit word of free bits is full. It is the shortest run of which at most an eighth is a tail that no object
+// covers: one granule for most classes, five at most up to 1.5 KiB, 64 objects over up to 32 granules above. A tail that
+// was never touched is address space, but one that comes from another class's slab is memory that nobody can use until
+// the slab goes. Table and shapes are chosen by the sizes that real programs ask for: docs/design/0018.
 //
 // And the class holds the exact division that free() does (meta/header.h): size = odd << shift.
 #pragma once
@@ -36,6 +38,8 @@ inline constexpr std::uint32_t kOfferedBytes = 16384;
 // offering 16 KiB at a time made 15 KiB of each resident, and this 9 (glibc: 5).
 inline constexpr std::uint32_t kYoungBytes = 4096;
 inline constexpr std::uint32_t kYoungObjects = 8;
+// The share of a slab that its tail takes at most.
+inline constexpr std::size_t kTailShare = 8;
 
 struct SizeClass {
   std::uint32_t bytes;       // object size
@@ -69,15 +73,25 @@ constexpr std::uint32_t young_objects(std::uint32_t bytes) {
   return count < offered_objects(bytes) ? count : offered_objects(bytes);
 }
 
+constexpr std::size_t groups_in(GranuleCount granules, std::uint32_t bytes) {
+  return granules.bytes() / (std::size_t{bytes} * kGroupObjects);
+}
+
+constexpr bool is_tail_short(GranuleCount granules, std::uint32_t bytes) {
+  const std::size_t used = groups_in(granules, bytes) * bytes * kGroupObjects;
+  return used != 0 && (granules.bytes() - used) * kTailShare <= granules.bytes();
+}
+
 constexpr SizeClass make(std::uint32_t bytes) {
   const auto shift = static_cast<std::uint32_t>(std::countr_zero(bytes));
-  const std::size_t group_bytes = std::size_t{bytes} * kGroupObjects;
-  const std::size_t groups = group_bytes <= kGranuleBytes ? kGranuleBytes / group_bytes : 1;
+  GranuleCount granules(1);
+  while (!is_tail_short(granules, bytes)) granules = granules + GranuleCount(1);
+  const std::size_t groups = groups_in(granules, bytes);
   return SizeClass{.bytes = bytes,
                    .odd = bytes >> shift,
                    .shift = shift,
                    .groups = static_cast<std::uint16_t>(groups),
-                   .granules = static_cast<std::uint16_t>(GranuleCount::covering(groups * group_bytes).raw()),
+                   .granules = static_cast<std::uint16_t>(granules.raw()),
                    .batch = static_cast<std::uint8_t>(kGroupObjects - offered_objects(bytes)),
                    .young = static_cast<std::uint8_t>(kGroupObjects - young_objects(bytes)),
                    .multiplier = inverse(bytes >> shift) << (BRIMFUL_DIVISION_SHIFT - shift)};
@@ -121,7 +135,9 @@ constexpr bool all_classes_hold() {
     const SizeClass& c = kSizeClasses[i];
     if (c.bytes % kObjectAlignment != 0 || (c.odd & 1) == 0 || c.odd << c.shift != c.bytes) return false;
     if (c.groups < 1 || c.groups > 64) return false;
-    if (std::size_t{c.groups} * kGroupObjects * c.bytes > GranuleCount(c.granules).bytes()) return false;
+    const std::size_t used = std::size_t{c.groups} * kGroupObjects * c.bytes;
+    const std::size_t all = GranuleCount(c.granules).bytes();
+    if (used > all || (all - used) * kTailShare > all || all > kHugepageBytes) return false;
     // Waste: the smallest request of a class is one byte more than the class below it.
     const std::size_t smallest = i == 0 ? 1 : kSizeClasses[i - 1].bytes + 1;
     const std::size_t waste = c.bytes - smallest;

@@ -27,16 +27,21 @@ void clear(void* piece, std::size_t bytes) {
 
 bool Arena::grow() {
   std::size_t bytes = chunk_bytes_;
+  bool in_window = false;
   auto chunk = reinterpret_cast<std::uintptr_t>(os::calls.map(0, bytes, os::Access::kReadWrite));
   if (chunk == 0) {
     bytes = kGranuleBytes;
     chunk = fallback_ != nullptr ? fallback_() : 0;
     if (chunk == 0) return false;
+    in_window = true;
   } else if (chunk_bytes_ < kHugepageBytes) {
     chunk_bytes_ *= 2;
   }
   os::calls.name(chunk, bytes, "brimful metadata");
-  next_ = chunk;
+  auto* head = reinterpret_cast<Chunk*>(chunk);
+  *head = {chunks_, bytes, in_window};
+  chunks_ = head;
+  next_ = chunk + kUnit;
   end_ = chunk + bytes;
   mapped_bytes_ += bytes;
   return true;

@@ -27,6 +27,14 @@ class Arena {
   using Fallback = std::uintptr_t (*)();
   constexpr explicit Arena(Fallback fallback) : fallback_(fallback) {}
 
+  // Calls visit(start, bytes, in_window) for each chunk; those of the fallback lie in a window. Caller holds the heap lock.
+  template <class Visit>
+  void visit_chunks(Visit visit) const {
+    for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->next) {
+      visit(reinterpret_cast<std::uint64_t>(chunk), std::uint64_t{chunk->bytes}, chunk->in_window);
+    }
+  }
+
   // Bytes taken from the system.
   [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_; }
 
@@ -36,9 +44,18 @@ class Arena {
     FreePiece* next;
   };
 
+  // At the start of each chunk, in a unit of its own.
+  struct Chunk {
+    const Chunk* next;
+    std::size_t bytes;
+    bool in_window;
+  };
+  static_assert(sizeof(Chunk) <= kUnit);
+
   bool grow();
 
   Fallback fallback_;
+  const Chunk* chunks_ = nullptr;
   std::uintptr_t next_ = 0;
   std::uintptr_t end_ = 0;
   std::size_t chunk_bytes_ = std::size_t{256} << 10;

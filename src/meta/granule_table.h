@@ -67,6 +67,13 @@ class GranuleTable {
   [[nodiscard]] bool is_covered(const Hugepage* hugepage) const { return index_of(hugepage) < covered_hugepages(); }
   [[nodiscard]] std::uint64_t covered_hugepages() const { return covered_ / kGranulesPerHugepage; }
 
+  // Calls visit(start, bytes) for each part of the table's memory that is usable, in whole pages. Caller holds the heap lock.
+  template <class Visit>
+  void visit_memory(Visit visit) const {
+    visit(reinterpret_cast<std::uint64_t>(entries_), std::uint64_t{committed_entry_bytes_});
+    visit(reinterpret_cast<std::uint64_t>(hugepages_), std::uint64_t{committed_record_bytes_});
+  }
+
   static Header& none_header();
 
  private:

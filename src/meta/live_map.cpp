@@ -20,10 +20,14 @@ constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // committed at a tim
 
 constinit LiveMap live_map;
 
+std::uint64_t LiveMap::bytes_for(std::uint64_t window_bytes) {
+  return round_up(window_bytes / kWindowPerByte, os::page_bytes());
+}
+
 bool LiveMap::add_window(std::uint64_t start, std::size_t bytes) {
   const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
   BRIMFUL_CHECK(count < kMaxRegions);
-  const std::size_t map_bytes = round_up(bytes / kWindowPerByte, os::page_bytes());
+  const std::size_t map_bytes = bytes_for(bytes);
   void* words = os::calls.map(0, map_bytes, os::Access::kNone);
   if (words == nullptr) return false;
   os::calls.name(reinterpret_cast<std::uintptr_t>(words), map_bytes, "brimful live map");
@@ -38,7 +42,7 @@ bool LiveMap::add_window(std::uint64_t start, std::size_t bytes) {
 void LiveMap::remove_last_window() {
   const std::size_t last = count_.load(std::memory_order_relaxed) - 1;  // relaxed: written under the heap lock
   count_.store(last, std::memory_order_relaxed);                        // relaxed: nothing was ever found in the region
-  const std::size_t map_bytes = round_up(regions_[last].bytes / kWindowPerByte, os::page_bytes());
+  const std::size_t map_bytes = bytes_for(regions_[last].bytes);
   os::calls.unmap(reinterpret_cast<std::uintptr_t>(regions_[last].words), map_bytes);
 }
 
@@ -49,7 +53,7 @@ bool LiveMap::cover(std::uint64_t end) {
       region->covered.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
   if (end - region->start <= covered) return true;
   const std::size_t done = covered / kWindowPerByte;
-  const std::size_t most = round_up(region->bytes / kWindowPerByte, os::page_bytes());
+  const std::size_t most = bytes_for(region->bytes);
   const std::size_t needed = round_up((end - region->start) / kWindowPerByte, kStepBytes);
   const std::size_t wanted = needed < most ? needed : most;
   if (!os::calls.commit(reinterpret_cast<std::uintptr_t>(region->words) + done, wanted - done)) return false;

@@ -42,6 +42,16 @@ class LiveMap {
 
   [[nodiscard]] bool is_set(std::uint64_t address);
 
+  // Calls visit(start, bytes) for the usable bits of each window, in whole pages. Caller holds the heap lock.
+  template <class Visit>
+  void visit_memory(Visit visit) const {
+    const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t usable = regions_[i].covered.load(std::memory_order_relaxed);  // relaxed: as above
+      visit(reinterpret_cast<std::uint64_t>(regions_[i].words), bytes_for(usable));
+    }
+  }
+
  private:
   static constexpr std::size_t kMaxRegions = 128;
 
@@ -59,6 +69,8 @@ class LiveMap {
   };
 
   Place find(std::uint64_t address);
+  // Bytes of bits for that many bytes of window, in whole pages.
+  static std::uint64_t bytes_for(std::uint64_t window_bytes);
 
   Region regions_[kMaxRegions] = {};
   std::atomic<std::size_t> count_{0};

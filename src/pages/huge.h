@@ -34,6 +34,21 @@ class HugeBlocks {
   bool resize(Run* block, std::size_t bytes);
   // The block that holds `address`, or nullptr.
   [[nodiscard]] Run* find(std::uint64_t address) const;
+  // Calls visit(block) for each block that is kept.
+  template <class Visit>
+  void visit_kept(Visit visit) const {
+    for (const Run* block = kept_.front(); block != nullptr; block = block->next) visit(*block);
+  }
+
+  // Calls visit(block) for each block, in the order of their addresses. O(n log n).
+  template <class Visit>
+  void visit(Visit visit) const {
+    std::uint64_t from = 0;
+    while (const Run* block = blocks_.lower_bound([from](const Run& b) { return b.start >= from; })) {
+      visit(*block);
+      from = block->start + 1;
+    }
+  }
   [[nodiscard]] std::size_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t kept_bytes() const { return kept_bytes_; }

@@ -99,6 +99,13 @@ class PageHeap {
 
   // The node that the hugepage of a run was given to.
   [[nodiscard]] unsigned node_of(std::uint64_t start) { return table_.hugepage_of(table_.id_of(start))->node - 1U; }
+  // The windows, for statistics.
+  struct Window {
+    std::uint64_t start;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] std::size_t window_count() const { return window_count_; }
+  [[nodiscard]] Window window(std::size_t index) const { return windows_[index]; }
 
   [[nodiscard]] PageStats stats() const { return stats_; }
   [[nodiscard]] bool has_dirty() const { return dirty_whole_.count() + dirty_parts_.count() + muzzy_.count() != 0; }
@@ -106,11 +113,6 @@ class PageHeap {
 
  private:
   using Hugepage = meta::Hugepage;
-
-  struct Window {
-    std::uint64_t start;
-    std::uint64_t bytes;
-  };
 
   // Where a run goes. `range`: the free range that its free hugepages are part of, if any.
   struct Place {

@@ -25,6 +25,7 @@
 #include "base/list.h"
 #include "meta/header.h"
 #include "slots/events.h"
+#include "slots/requests.h"
 #include "sync/mutex.h"
 
 namespace brimful {
@@ -71,7 +72,8 @@ struct alignas(64) Context {
   std::uint64_t filters[kClassCount][8];
   // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
   std::uint64_t magazines[kClassCount][kMagazineObjects];
-  slots::Events events;  // what slow paths did here; written by who runs here, read by reports
+  slots::Events events;      // what slow paths did here; written by who runs here, read by reports
+  slots::Requests requests;  // what was asked for on slow paths; likewise
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);

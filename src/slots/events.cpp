@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// slots/events.h.
+// slots/events.h, slots/requests.h.
 #include "slots/events.h"
 
 #include "meta/block.h"
 #include "slots/context.h"
+#include "slots/requests.h"
 #include "slots/thread.h"
 
 namespace brimful::slots {
@@ -26,6 +27,19 @@ EventCounts count_events() {
   entry(arch::kNoContext)->events.add_to(sums);
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     context->events.add_to(sums);
+  }
+  return sums;
+}
+
+void count_request(std::size_t kind, std::size_t requested, std::size_t granted) {
+  entry(current_id())->requests.count(kind, requested, granted);
+}
+
+RequestCounts count_requests() {
+  RequestCounts sums = {};
+  entry(arch::kNoContext)->requests.add_to(sums);
+  for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
+    context->requests.add_to(sums);
   }
   return sums;
 }

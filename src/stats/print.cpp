@@ -14,6 +14,7 @@
 #include "pages/heap.h"
 #include "pages/pressure.h"
 #include "slots/thread.h"
+#include "stats/print_memory.h"
 
 namespace brimful::stats {
 namespace {
@@ -212,6 +213,9 @@ void events_json(Json& json, const Report& report) {
   json.end();
 }
 
+void resident_text(Output& out, const Report& report) { memory_text(out, report.memory); }
+void resident_json(Json& json, const Report& report) { memory_json(json, report.memory); }
+
 struct Section {
   void (*text)(Output& out, const Report& report);
   void (*json)(Json& json, const Report& report);
@@ -219,8 +223,9 @@ struct Section {
 
 // In the order in which they are printed.
 constexpr Section kSections[] = {
-    {process_text, process_json}, {bytes_text, bytes_json}, {coverage_text, coverage_json}, {limits_text, limits_json},
-    {blocks_text, blocks_json},   {locks_text, locks_json}, {events_text, events_json},
+    {process_text, process_json}, {bytes_text, bytes_json},   {coverage_text, coverage_json},
+    {limits_text, limits_json},   {blocks_text, blocks_json}, {resident_text, resident_json},
+    {locks_text, locks_json},     {events_text, events_json},
 };
 
 void take_report(Report& into) {
@@ -233,6 +238,7 @@ void take_report(Report& into) {
   }
   into.is_memory_short = pages::under_pressure();
   read_coverage(into.coverage);
+  take_memory_report(into.memory);
   into.process = static_cast<std::uint64_t>(syscall(SYS_getpid));
   into.run_ms = (os::monotonic_ns() - began_ns) / kNsPerMs;
   into.is_per_cpu = slots::is_per_cpu();

@@ -11,6 +11,7 @@
 
 #include "pages/limit.h"
 #include "stats/coverage.h"
+#include "stats/fragmentation.h"
 #include "stats/locks.h"
 #include "stats/output.h"
 #include "stats/snapshot.h"
@@ -23,6 +24,7 @@ enum class Format { kText, kJson };
 struct Report {
   Snapshot heap;
   Coverage coverage;
+  MemoryReport memory;
   LockReport locks;
   pages::Limits limits;
   bool is_memory_short;  // pages/pressure.h

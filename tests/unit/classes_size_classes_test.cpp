@@ -64,9 +64,11 @@ TEST(SizeClasses, FitTheirObjectsIntoTheGranulesOfASlab) {
   for (const SizeClass& c : kSizeClasses) {
     const std::size_t used = count_of(c) * c.bytes;
     EXPECT_LE(used, GranuleCount(c.granules).bytes()) << c.bytes;
-    EXPECT_GT(used, GranuleCount(c.granules).bytes() - kGranuleBytes) << c.bytes << ": a granule too many";
-    if (c.granules == 1) {
-      EXPECT_GT(used + kGroupObjects * std::size_t{c.bytes}, kGranuleBytes) << c.bytes << ": room for a group more";
+    EXPECT_LE((GranuleCount(c.granules).bytes() - used) * 8, GranuleCount(c.granules).bytes()) << c.bytes;
+    EXPECT_GT(used + kGroupObjects * std::size_t{c.bytes}, GranuleCount(c.granules).bytes()) << "room for a group more";
+    for (std::uint32_t shorter = 1; shorter < c.granules; ++shorter) {
+      const std::size_t bytes = GranuleCount(shorter).bytes();
+      EXPECT_GT(bytes % (kGroupObjects * std::size_t{c.bytes}) * 8, bytes) << c.bytes << ": fewer granules would do";
     }
     EXPECT_LE(count_of(c), std::uint64_t{BRIMFUL_MAX_OBJECTS});
     const unsigned offered = 64U - c.batch;
