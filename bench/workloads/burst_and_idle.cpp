@@ -16,7 +16,7 @@
 // Between the two parts one large object is made and freed: with that call an allocator without a thread of its own can
 // do what it has put off ("within one tick").
 // extra: resident_peak_mib, resident_freed_mib, resident_still_end_mib, resident_one_call_mib, resident_idle_end_mib;
-// held_still_mib, held_one_call_mib, held_light_mib: the same without what was resident before the burst and what is
+// held_still_mib, held_one_call_mib, held_light_mib (and _percent of the burst): the same without what was resident before the burst and what is
 // still in use. `seconds` is the time of the burst and its frees, without the waiting.
 #include "light.h"
 #include "live.h"
@@ -29,7 +29,6 @@ namespace {
 constexpr std::uint32_t kMost = 1U << 20;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLarge = std::size_t{1} << 20;
-constexpr double kFullIdle = 0.25;  // the scale below which the waiting is cut short, for tests
 
 struct Table {
   unsigned char* object[kMost];
@@ -80,10 +79,9 @@ int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
   const Common common(arguments, 1);
   const double size = static_cast<double>(arguments.integer("size", 256, 1, 2048)) * common.scale;
-  const double idle =
-      arguments.number("idle", 2.5, 0, 3600) * (common.scale < kFullIdle ? common.scale / kFullIdle : 1);
-  const double still = arguments.number("still", idle, 0, 3600);
-  const double light = arguments.number("light", idle, 0, 3600);
+  const double idle = arguments.number("idle", 2.5, 0, 3600);
+  const double still = common.waiting(arguments.number("still", idle, 0, 3600));
+  const double light = common.waiting(arguments.number("light", idle, 0, 3600));
   const auto least = arguments.integer("least", 16, 16, 1U << 20);
   const auto most = arguments.integer("most", 65535, least, 1U << 20);
   const auto survivors = arguments.integer("survivors", 0, 0, 1000);
@@ -127,6 +125,8 @@ int main(int argc, char** argv) {
   report.extra("held_still_mib", held_mib(after_stillness));
   report.extra("held_one_call_mib", held_mib(after_a_call));
   report.extra("held_light_mib", held_mib(at_the_end));
+  report.extra("held_still_percent", 100 * held_mib(after_stillness) / mib(live.most));
+  report.extra("held_one_call_percent", 100 * held_mib(after_a_call) / mib(live.most));
   free_burst(kept, 0, random, live);
   if (live.now != 0) fail("burst-and-idle: objects were lost");
   report.operations = count;

@@ -164,9 +164,10 @@ int main(int argc, char** argv) {
   const double size = static_cast<double>(arguments.integer("size", 256, 1, 8192)) * common.scale;
   const auto least = arguments.integer("least", 16, 16, 1U << 20);
   const auto most = arguments.integer("most", 256, least, 1U << 20);
-  const std::uint64_t reads = common.scaled(1e6 * arguments.number("reads", 8, 0, 1e6));
+  const double reads_wanted = 1e6 * arguments.number("reads", 8, 0, 1e6);
+  const std::uint64_t reads = reads_wanted > 0 ? common.scaled(reads_wanted) : 0;
   const auto freed = arguments.integer("free", 0, 0, 999);
-  const double light = arguments.number("light", 0, 0, 3600);
+  const double light = common.waiting(arguments.number("light", 0, 0, 3600));
   arguments.check();
   if (common.threads != 1) usage("--threads");
 
@@ -200,7 +201,7 @@ int main(int argc, char** argv) {
   report.phase("reads");
   const double reading = now_s();
   walk(heap, reads);
-  report.extra("ns_per_read", (now_s() - reading) * 1e9 / static_cast<double>(reads));
+  if (reads > 0) report.extra("ns_per_read", (now_s() - reading) * 1e9 / static_cast<double>(reads));
   report.stop();
   report.phase("read");
   stamp_all(heap);

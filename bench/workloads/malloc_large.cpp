@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   const Common common(arguments, 1);
   const char* touch = arguments.text("touch", "ends");
   const auto window = arguments.integer("window", 20, 1, 4096);
-  const double shrink = arguments.number("shrink", 0, 0, 3600);
+  const double shrink = common.waiting(arguments.number("shrink", 0, 0, 3600));
   arguments.check();
   if (shrink > 0 && common.threads != 1) usage("--shrink");
   const bool pages = std::strcmp(touch, "pages") == 0;
