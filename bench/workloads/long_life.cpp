@@ -26,7 +26,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::uint32_t kMost = 1U << 24;
 constexpr int kMostPhases = 14;
 constexpr std::uint64_t kOld = 5;  // one object in so many outlives its phase
-constexpr double kTurns = 1.5;     // in a phase, the bytes in use are replaced so many times at --scale 1
+constexpr double kTurns = 1;       // in a phase, the bytes in use are replaced so many times at --scale 1
 
 struct SizeRange {
   std::size_t least, most;
