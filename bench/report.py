@@ -236,7 +236,9 @@ def whole(files: list[Path]) -> list[str]:
         return [*lines, f"Not measured: no result of: {absent}.", ""]
     first, second = shown.values()
     lines += said(["report", str(first), "--memory", "--also", str(second)], first)
-    names = " and ".join(f"[`{path.name}`](../bench/results/{path.name})" for path in shown.values())
+    names = " and ".join(
+        f"[`{path.name}`](../bench/results/{path.name})" for path in shown.values()
+    )
     lines += ["", f"Raw data: {names}.", ""]
     return lines
 

@@ -32,7 +32,9 @@ POPULATE_ROWS = (
     "alloc-test,calloc,cfrac,containers,espresso,fragmentation,large-fifo,large-lifo,malloc-large,"
     "malloc-large-touched,mstress,random-slots*,realloc-growth,realloc-huge,small-random"
 )
-POPULATE = "brimful-populate-off,brimful-populate-partial,brimful-populate-all,brimful-populate-auto"
+POPULATE = (
+    "brimful-populate-off,brimful-populate-partial,brimful-populate-all,brimful-populate-auto"
+)
 FEW = "glibc,brimful,brimful-background,jemalloc,mimalloc3,snmalloc"
 
 

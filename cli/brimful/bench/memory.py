@@ -111,6 +111,8 @@ def _times(summary: Summary) -> list[str]:
 
 def _faults(summary: Summary) -> list[str]:
     """Page faults of each row that needs more than FEW_KIB under the leanest allocator."""
+    if OURS not in summary.present or not _rivals(summary):
+        return []
     rows, fewest = [], 0
     for row in summary.rows:
         sizes = [_median(row, name, MEMORY) for name in summary.present]
@@ -128,9 +130,7 @@ def _faults(summary: Summary) -> list[str]:
         fewest += ours <= known[best]
         verdict = "fewest" if ours <= known[best] else "**more**"
         ratio = number(ours / known[best]) if known[best] > 0 else "—"
-        rows.append(
-            [row.cell.name, f"{ours:,.0f}", f"{best} {known[best]:,.0f}", ratio, verdict]
-        )
+        rows.append([row.cell.name, f"{ours:,.0f}", f"{best} {known[best]:,.0f}", ratio, verdict])
     if not rows:
         return []
     about = (
