@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import run_memory
-import runs
 from fake_results import constructed, fail
 
+import run_memory
+import runs
 from brimful.bench import allocators, memory
 from brimful.bench.model import Allocator, Metric, Result, Status
 from brimful.bench.summary import summarize
