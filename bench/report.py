@@ -219,7 +219,8 @@ def bench_tables(kind: str, path: Path) -> list[str]:
     source = (
         f"Raw data: [`{path.name}`](../bench/results/{path.name}), {facts['date']}, commit "
         f"`{facts['commit'][:12]}`{changed}, `{' '.join(data['options']['command_line'])}`. "
-        f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}, THP {facts['thp']}."
+        f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}, "
+        f"THP {facts['thp']}."
     )
     return [f"### {BENCH[kind]}", "", *pictures, *tables, "", source, ""]
 

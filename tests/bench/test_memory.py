@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page about memory: promises kept and broken, faults, populate, and what run_memory.py changes it puts back."""
+"""The page about memory: promises kept and broken, faults, populate; and that hugepages are put back."""
 
 from __future__ import annotations
 
