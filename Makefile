@@ -79,6 +79,11 @@ bench-concurrency: lib study ## threads that meet: all rivals, each front end, t
 	@tools/install-deps.sh bench
 	@/usr/bin/python3 bench/run_concurrency.py $(CONCURRENCY)
 
+.PHONY: bench-memory
+bench-memory: lib ## memory: bursts, grown and thinned heaps, a long life, populate (15 minutes; MEMORY=--short: 4)
+	@tools/install-deps.sh bench
+	@/usr/bin/python3 bench/run_memory.py $(MEMORY)
+
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
 	@tools/install-deps.sh rivals

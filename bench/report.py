@@ -5,7 +5,9 @@
 The tables between the two marker lines of that page are made here and nowhere else, so a figure in
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
-scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`.
+scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`;
+footprint, grown, thp and populate by `make bench-memory`; the means over all workloads and real programs
+are those of the league and real files shown.
 `--check` only says whether the page is up to date.
 """
 
@@ -37,9 +39,17 @@ BENCH = {
     "sweeps": "Concurrency: from 1 thread to 2,048",
     "storms": "Concurrency: idle threads and storms of them",
     "designs": "Concurrency: three designs side by side",
+    "footprint": "Memory: what is held after large objects, bursts and a long life",
+    "grown": "Memory: a heap grown to 2 GiB, read at random",
+    "thp": "Memory: nine objects in ten freed, with THP=always",
+    "populate": "Memory: populate by its levels",
 }
 # Of these only the figures about threads are shown: `brimful bench report --concurrency`.
 ABOUT_THREADS = ("concurrency", "sweeps", "storms", "designs")
+# Of these only the figures about memory: `brimful bench report --memory`.
+ABOUT_MEMORY = ("footprint", "grown", "thp", "populate")
+# The page faults and means of these are shown a second time, with the figures about memory.
+WHOLE = ("league", "real")
 CHARTS = {
     "league": "Geometric means of time and of peak memory with intervals",
     "frontier": "Time against memory of all allocators",
@@ -50,6 +60,13 @@ THREAD_CHARTS = {
     "sweep-thread-sweep-remote": "The same with remote frees",
     "locks-sweep": "Contended locks and throughput on the sweeps, design by design",
     "locks-threads": "Contended locks and throughput on the rows of several threads",
+}
+MEMORY_CHARTS = {
+    "memory-burst-light": "Resident memory over time: a burst of 1 GiB, then light activity",
+    "memory-burst-still": "Resident memory over time: a burst of 1 GiB, then stillness",
+    "memory-long-life": "Resident memory over time: a long life of shifting sizes",
+    "memory-thinned-small": "Resident memory over time: nine small objects in ten freed",
+    "memory-thinned-mixed": "Resident memory over time: nine objects of all sizes in ten freed",
 }
 KINDS = (*BENCH, "demo", "pairs", "metrics")
 
@@ -177,16 +194,16 @@ def metric_figures(data: dict[str, Any]) -> list[str]:
 
 def bench_tables(kind: str, path: Path) -> list[str]:
     """What `brimful bench report` says and draws of a result. Raises BenchError."""
-    threads = kind in ABOUT_THREADS
-    form = "--concurrency" if threads else "--markdown"
-    charts = THREAD_CHARTS if threads else CHARTS
-    command = [str(benchlib.ROOT / "brimful"), "bench", "report", str(path), form]
+    form, charts = "--markdown", CHARTS
+    if kind in ABOUT_THREADS:
+        form, charts = "--concurrency", THREAD_CHARTS
+    elif kind in ABOUT_MEMORY:
+        form, charts = "--memory", MEMORY_CHARTS
+    command = ["report", str(path), form]
     pictures = []
     with tempfile.TemporaryDirectory() as folder:
         command += ["--charts", folder, *(word for key in charts for word in ("--chart", key))]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if done.returncode != 0:
-            raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
+        tables = said(command, path)
         for key, meaning in charts.items():
             light, dark = f"{kind}-{key}-light.svg", f"{kind}-{key}-dark.svg"
             if not (Path(folder) / f"{key}-light.svg").exists():
@@ -202,9 +219,38 @@ def bench_tables(kind: str, path: Path) -> list[str]:
     source = (
         f"Raw data: [`{path.name}`](../bench/results/{path.name}), {facts['date']}, commit "
         f"`{facts['commit'][:12]}`{changed}, `{' '.join(data['options']['command_line'])}`. "
-        f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}."
+        f"{facts['cpu']}, {facts['cpus_allowed']} CPUs, Linux {facts['kernel']}, {facts['libc']}, "
+        f"THP {facts['thp']}."
     )
-    return [f"### {BENCH[kind]}", "", *pictures, *done.stdout.splitlines(), "", source, ""]
+    return [f"### {BENCH[kind]}", "", *pictures, *tables, "", source, ""]
+
+
+def whole(files: list[Path]) -> list[str]:
+    """The means over the league and the real programs together. Raises BenchError."""
+    shown = {kind: path for kind in WHOLE for path in files if path.name.startswith(f"{kind}-")}
+    lines = ["### Memory and time over all workloads and real programs", ""]
+    for kind in ABOUT_MEMORY:
+        if not any(path.name.startswith(f"{kind}-") for path in files):
+            lines += [f"{BENCH[kind]}: not measured (make bench-memory).", ""]
+    if set(shown) != set(WHOLE):
+        absent = ", ".join(kind for kind in WHOLE if kind not in shown)
+        return [*lines, f"Not measured: no result of: {absent}.", ""]
+    first, second = shown.values()
+    lines += said(["report", str(first), "--memory", "--also", str(second)], first)
+    names = " and ".join(
+        f"[`{path.name}`](../bench/results/{path.name})" for path in shown.values()
+    )
+    lines += ["", f"Raw data: {names}.", ""]
+    return lines
+
+
+def said(arguments: list[str], path: Path) -> list[str]:
+    """What `brimful bench` prints. Raises BenchError."""
+    command = [str(benchlib.ROOT / "brimful"), "bench", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise benchlib.BenchError(f"{path.name}: {done.stderr.strip()}")
+    return done.stdout.splitlines()
 
 
 MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}
@@ -213,6 +259,8 @@ MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}
 def figures(files: list[Path]) -> str:
     lines: list[str] = []
     for kind in KINDS:
+        if kind == ABOUT_MEMORY[0]:
+            lines += whole(files)
         for path in [path for path in files if path.name.startswith(f"{kind}-")]:
             if kind in BENCH:
                 lines += bench_tables(kind, path)

@@ -9,11 +9,18 @@
 // to learn from it.
 //
 //   --size MIB (of the burst at --scale 1; at most 2 GiB with the scale; default 256)
+//   --least BYTES, --most BYTES (of an object, 16 … 1 MiB; default 16 and 65535; their logarithm is uniform)
 //   --idle SECONDS (of each of the two parts, default 2.5; shorter below --scale 0.25)
+//   --still SECONDS, --light SECONDS (of one part, instead of --idle)
 //   --survivors PERMILLE (objects that are not freed, default 0)
-// extra: resident_peak_mib, resident_freed_mib, resident_still_end_mib, resident_idle_end_mib. `seconds` is the time of
-// the burst and its frees, without the waiting.
+// Between the two parts one large object is made and freed: with that call an allocator without a thread of its own can
+// do what it has put off ("within one tick").
+// extra: resident_peak_mib, resident_freed_mib, resident_still_end_mib, resident_one_call_mib, resident_idle_end_mib;
+// held_still_mib, held_one_call_mib, held_light_mib (and _percent of the burst): the same without what was resident before the burst and what is
+// still in use. `seconds` is the time of the burst and its frees, without the waiting.
+#include "light.h"
 #include "live.h"
+#include "sizes.h"
 
 using namespace workload;
 
@@ -21,9 +28,7 @@ namespace {
 
 constexpr std::uint32_t kMost = 1U << 20;
 constexpr std::size_t kPage = 4096;
-constexpr double kFullIdle = 0.25;  // the scale below which the waiting is cut short, for tests
-constexpr double kTick = 0.01;
-constexpr std::size_t kTrickle = 20;  // objects in each tick
+constexpr std::size_t kLarge = std::size_t{1} << 20;
 
 struct Table {
   unsigned char* object[kMost];
@@ -31,12 +36,19 @@ struct Table {
 };
 Table table;
 
-// Sizes as likely in each power of two from 16 bytes to 64 KiB; every page is written.
-std::uint32_t burst(std::uint64_t target, Random& random, Live& live) {
+// So that its pages are no part of the burst.
+void write_table() {
+  for (std::uint32_t i = 0; i < kMost; i++) {
+    table.object[i] = reinterpret_cast<unsigned char*>(&table);
+    table.bytes[i] = 1;
+  }
+}
+
+// Every page is written.
+std::uint32_t burst(std::uint64_t target, const Sizes& sizes, Live& live) {
   std::uint32_t count = 0;
   while (live.now < target && count < kMost) {
-    const std::size_t base = std::size_t{1} << random.between(4, 15);
-    const std::size_t bytes = base + random.below(base);
+    const std::size_t bytes = sizes[count];
     auto* object = static_cast<unsigned char*>(make(bytes));
     for (std::size_t at = kPage; at + sizeof(std::uint64_t) < bytes; at += kPage) object[at] = 1;
     table.object[count] = object;
@@ -61,25 +73,17 @@ std::uint32_t free_burst(std::uint32_t count, std::uint64_t survivors, Random& r
   return kept;
 }
 
-// A few small objects every ten milliseconds.
-void trickle(double seconds, Random& random) {
-  for (const double end = now_s() + seconds; now_s() < end;) {
-    void* objects[kTrickle];
-    std::size_t sizes[kTrickle];
-    for (std::size_t i = 0; i < kTrickle; i++) objects[i] = make(sizes[i] = random.between(16, 2048));
-    for (std::size_t i = 0; i < kTrickle; i++) drop(objects[i], sizes[i]);
-    sleep_s(kTick);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments(argc, argv);
   const Common common(arguments, 1);
   const double size = static_cast<double>(arguments.integer("size", 256, 1, 2048)) * common.scale;
-  const double idle =
-      arguments.number("idle", 2.5, 0, 3600) * (common.scale < kFullIdle ? common.scale / kFullIdle : 1);
+  const double idle = arguments.number("idle", 2.5, 0, 3600);
+  const double still = common.waiting(arguments.number("still", idle, 0, 3600));
+  const double light = common.waiting(arguments.number("light", idle, 0, 3600));
+  const auto least = arguments.integer("least", 16, 16, 1U << 20);
+  const auto most = arguments.integer("most", 65535, least, 1U << 20);
   const auto survivors = arguments.integer("survivors", 0, 0, 1000);
   arguments.check();
   if (common.threads != 1) usage("--threads");
@@ -88,25 +92,41 @@ int main(int argc, char** argv) {
   Random random(common.seed);
   Live live;
   const double mib_wanted = size < 2048 ? size : 2048;
+  write_table();
+  const std::uint64_t before = exact_resident_bytes();
+  const auto held_mib = [&](std::uint64_t resident) {
+    const std::uint64_t used = before + live.now;
+    return resident > used ? mib(resident - used) : 0;
+  };
   report.phase("start");
   sleep_s(0.1);  // so that the curve shows where it began
   report.start();
-  const std::uint32_t count = burst(static_cast<std::uint64_t>(mib_wanted * 1048576), random, live);
+  const std::uint32_t count = burst(static_cast<std::uint64_t>(mib_wanted * 1048576),
+                                    Sizes(Distribution::kLogarithmic, least, most, common.seed), live);
   const std::uint64_t at_peak = resident_bytes();
   report.phase("peak");
   const std::uint32_t kept = free_burst(count, survivors, random, live);
   report.stop();
   report.phase("freed");
   const std::uint64_t when_freed = resident_bytes();
-  sleep_s(idle);
+  sleep_s(still);
   report.phase("still-end");
-  const std::uint64_t after_stillness = resident_bytes();
-  trickle(idle, random);
+  const std::uint64_t after_stillness = exact_resident_bytes();
+  drop(make(kLarge), kLarge);
+  const std::uint64_t after_a_call = exact_resident_bytes();
+  light_activity(light, random);
   report.phase("idle-end");
+  const std::uint64_t at_the_end = exact_resident_bytes();
   report.extra("resident_peak_mib", mib(at_peak));
   report.extra("resident_freed_mib", mib(when_freed));
   report.extra("resident_still_end_mib", mib(after_stillness));
-  report.extra("resident_idle_end_mib", mib(resident_bytes()));
+  report.extra("resident_one_call_mib", mib(after_a_call));
+  report.extra("resident_idle_end_mib", mib(at_the_end));
+  report.extra("held_still_mib", held_mib(after_stillness));
+  report.extra("held_one_call_mib", held_mib(after_a_call));
+  report.extra("held_light_mib", held_mib(at_the_end));
+  report.extra("held_still_percent", 100 * held_mib(after_stillness) / mib(live.most));
+  report.extra("held_one_call_percent", 100 * held_mib(after_a_call) / mib(live.most));
   free_burst(kept, 0, random, live);
   if (live.now != 0) fail("burst-and-idle: objects were lost");
   report.operations = count;

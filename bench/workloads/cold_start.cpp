@@ -11,7 +11,7 @@
 // that measures the wall time of the whole process, dynamic loader included.
 //
 //   --starts N (at --scale 1; default 200)  --allocations N (in each process, default 100)
-// extra: us_per_start (with --starts 0: of the allocations alone, us_of_allocations).
+// extra: us_per_start; with --starts 0: of the allocations alone, us_of_allocations, and at the end resident_kib.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
     report.peak_live_bytes = allocate_a_little(allocations, common.seed);
     report.extra("us_of_allocations", (now_s() - begin) * 1e6);
     report.stop();
+    report.extra("resident_kib", static_cast<double>(exact_resident_bytes()) / 1024);
     report.operations = allocations;
     return report.print();
   }

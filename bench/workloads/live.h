@@ -52,18 +52,34 @@ inline std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// The same as the page tables have it (Rss of /proc/self/smaps_rollup): statm is brought up to date by each thread only
-// now and then, and with thousands of sleeping threads what they have not told adds up. It takes a millisecond or more.
-inline std::uint64_t exact_resident_bytes() {
-  char text[1024] = {};
+// A sum over all mappings of this process in bytes, by its name in /proc/self/smaps_rollup (proc(5)): "Rss",
+// "AnonHugePages". It takes a millisecond or more. No figure (-1) on Linux before 4.14.
+inline std::int64_t rolled_up_bytes(const char* name) {
+  char text[2048] = {};
   const int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return resident_bytes();  // Linux before 4.14
+  if (file < 0) return -1;
   const ssize_t length = read(file, text, sizeof text - 1);
   close(file);
-  const char* rss = length > 0 ? std::strstr(text, "\nRss:") : nullptr;
+  char wanted[64];
+  std::snprintf(wanted, sizeof wanted, "\n%s:", name);
+  const char* line = length > 0 ? std::strstr(text, wanted) : nullptr;
   unsigned long long kib = 0;
-  if (rss == nullptr || std::sscanf(rss, "\nRss: %llu", &kib) != 1) fail("cannot read /proc/self/smaps_rollup");
-  return kib << 10;
+  if (line == nullptr || std::sscanf(line + std::strlen(wanted), "%llu", &kib) != 1)
+    fail("cannot read /proc/self/smaps_rollup");
+  return static_cast<std::int64_t>(kib << 10);
+}
+
+// The resident size as the page tables have it: statm is brought up to date by each thread only now and then, and with
+// thousands of sleeping threads what they have not told adds up.
+inline std::uint64_t exact_resident_bytes() {
+  const std::int64_t exact = rolled_up_bytes("Rss");
+  return exact < 0 ? resident_bytes() : static_cast<std::uint64_t>(exact);
+}
+
+// Bytes that lie in transparent hugepages.
+inline std::uint64_t huge_bytes() {
+  const std::int64_t huge = rolled_up_bytes("AnonHugePages");
+  return huge < 0 ? 0 : static_cast<std::uint64_t>(huge);
 }
 
 // By how much `after` is more than `before`, in percent; 0 if it is not. `base` is what was resident before the

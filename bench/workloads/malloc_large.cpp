@@ -10,7 +10,13 @@
 // What the program touches decides what is measured, so both ends exist: `ends` writes the first and the last word,
 // `pages` one word in each 4 KiB page, as a program that fills its buffers.
 //
+// Afterwards the program may shrink: half of the window is freed, and what the process holds then is compared with what
+// is still in use, after some light activity. (With `--touch ends` hardly anything is resident: use `pages`.)
+//
 //   --touch ends|pages (default ends)  --window OBJECTS (default 20)
+//   --shrink SECONDS (of light activity with half of the window; 0, the default: none; one thread)
+// extra, with --shrink: resident_over_live, resident_shrunk_mib
+#include "light.h"
 #include "live.h"
 
 using namespace workload;
@@ -52,12 +58,16 @@ int main(int argc, char** argv) {
   const Common common(arguments, 1);
   const char* touch = arguments.text("touch", "ends");
   const auto window = arguments.integer("window", 20, 1, 4096);
+  const double shrink = common.waiting(arguments.number("shrink", 0, 0, 3600));
   arguments.check();
+  if (shrink > 0 && common.threads != 1) usage("--shrink");
   const bool pages = std::strcmp(touch, "pages") == 0;
   if (!pages && std::strcmp(touch, "ends") != 0) usage("--touch");
 
   Report report("malloc-large", common.threads);
   const std::uint64_t steps = common.scaled(pages ? 100 : 200000) / common.threads;
+  const std::uint64_t before = exact_resident_bytes();
+  double stopped_s = 0;
   const auto body = [&](unsigned index) {
     Random random(common.seed * 4099 + index);
     Live live;
@@ -69,11 +79,23 @@ int main(int argc, char** argv) {
       empty(buffer, pages, live);
       fill(buffer, random, pages, live);
     }
+    if (shrink > 0) {
+      stopped_s = now_s();
+      report.phase("worked");
+      for (std::uint64_t i = 0; i < window / 2; i++) empty(buffers[i], pages, live);
+      light_activity(shrink, random);
+      report.phase("shrunk");
+      const std::uint64_t held = exact_resident_bytes() - before;
+      report.extra("resident_over_live", static_cast<double>(held) / static_cast<double>(live.now));
+      report.extra("resident_shrunk_mib", mib(held));
+    }
     for (std::uint64_t i = 0; i < window; i++) empty(buffers[i], pages, live);
     std::free(buffers);
     return live.most;
   };
+  const double began_s = now_s();
   run_timed(report, common.threads, body);
+  if (shrink > 0) report.timed(began_s, stopped_s);
   report.operations = (window + steps) * common.threads;
   return report.print();
 }

@@ -7,6 +7,7 @@
 //   even          every size as likely as any other
 //   linear        the density falls in a straight line, to zero at the greatest size
 //   exponential   the density falls to a thousandth at the greatest size
+//   logarithmic   the density falls as 1 / size: as many objects in each octave of sizes
 //   power         the density falls as 1 / size²: the sum of the bytes in each octave of sizes is the same
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace workload {
 
-enum class Distribution { kEven, kLinear, kExponential, kPower };
+enum class Distribution { kEven, kLinear, kExponential, kLogarithmic, kPower };
 
 class Sizes {
  public:
@@ -42,6 +43,8 @@ class Sizes {
         return low + (high - low) * (1 - std::sqrt(1 - u));
       case Distribution::kExponential:
         return low + (high - low) * std::log(1 - u * (1 - kFall)) / std::log(kFall);
+      case Distribution::kLogarithmic:
+        return low * std::pow(high / low, u);
       case Distribution::kPower:
         return 1 / (1 / low - u * (1 / low - 1 / high));
       case Distribution::kEven:

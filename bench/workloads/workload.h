@@ -305,12 +305,15 @@ class Report {
 // What every workload reads: --threads, --scale, --seed.
 struct Common {
   static constexpr unsigned kMostThreads = 16384;
+  static constexpr double kFullWait = 0.25;
 
   explicit Common(Arguments& arguments, unsigned default_threads = 1)
       : threads(static_cast<unsigned>(arguments.integer("threads", default_threads, 1, kMostThreads))),
         scale(arguments.number("scale", 1, 1e-6, 1e6)),
         seed(arguments.integer("seed", 1, 0, std::uint64_t{1} << 53)) {}
 
+  // A time to wait in seconds: as it is, but cut short below a quarter of the work, for tests.
+  double waiting(double seconds) const { return scale < kFullWait ? seconds * scale / kFullWait : seconds; }
   // `count` operations at --scale 1, at least 1.
   std::uint64_t scaled(double count) const { return static_cast<std::uint64_t>(count * scale > 1 ? count * scale : 1); }
 

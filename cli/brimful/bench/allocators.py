@@ -40,7 +40,13 @@ STUDIES = {
     f"{OURS}-global-lock": ("one lock for all", "study-global"),
 }
 FRONT_ENDS = {f"{OURS}-percpu": "percpu", f"{OURS}-thread": "thread"}
-ONLY_NAMED = {f"{OURS}-percpu", *STUDIES}
+# Settings of brimful that a question about memory is about: name → what is different, its options.
+BACKGROUND = f"{OURS}-background"
+POPULATE = {f"{OURS}-populate-{level}": level for level in ("off", "partial", "all", "auto")}
+VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")} | {
+    name: (f"populate {level}", f"populate:{level}") for name, level in POPULATE.items()
+}
+ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 
 class AllocatorError(Exception):
@@ -71,14 +77,16 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
 
 
 def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
-    """What a preset compares: "few", "main", "all", or "threads", which is all with each front end
-    of brimful. What is missing for good stays declared."""
+    """What a preset compares: "few", "main", "all", "threads", which is all with each front end of
+    brimful, or "memory", which is the main ones and brimful with its background thread. What is
+    missing for good stays declared."""
     if which == "few":
         return [allocator for allocator in available if allocator.name in FEW]
-    if which == "main":
-        left_out = NOT_MAIN | ONLY_NAMED
-    else:
-        left_out = set(STUDIES) if which == "threads" else ONLY_NAMED
+    left_out = {
+        "main": NOT_MAIN | ONLY_NAMED,
+        "memory": NOT_MAIN | set(FRONT_ENDS) | ONLY_NAMED - {BACKGROUND},
+        "threads": {*STUDIES, *VARIANTS},
+    }.get(which, ONLY_NAMED)
     return [allocator for allocator in available if allocator.name not in left_out]
 
 
@@ -107,7 +115,7 @@ def _system() -> Allocator:
 
 
 def _ours() -> list[Allocator]:
-    """brimful as it decides by itself, with each front end by order, and the builds for study."""
+    """brimful as it decides by itself, each front end by order, further settings, builds for study."""
     auto = Allocator(
         OURS,
         title="brimful",
@@ -134,7 +142,11 @@ def _ours() -> list[Allocator]:
         )
         for name, (what, folder) in STUDIES.items()
     ]
-    return [auto, *front_ends, *studies]
+    variants = [
+        replace(auto, name=name, title=f"brimful, {what}", settings={"BRIMFUL_CONF": conf})
+        for name, (what, conf) in VARIANTS.items()
+    ]
+    return [auto, *front_ends, *variants, *studies]
 
 
 def _rivals() -> list[Allocator]:

@@ -53,6 +53,9 @@ def bench(
     concurrency: bool = typer.Option(
         False, "--concurrency", help="The rows about threads that meet, at full size."
     ),
+    memory: bool = typer.Option(
+        False, "--memory", help="The rows about memory, at full size: gigabytes."
+    ),
     real: bool = typer.Option(
         False, "--real", help="Real programs (see `make real-programs`) instead of workloads."
     ),
@@ -114,7 +117,8 @@ def bench(
     if context.obj is not None and not context.obj:
         raise click.UsageError("-- needs a COMMAND")
     command: list[str] = context.obj or []
-    switches = {"quick": quick, "full": full, "concurrency": concurrency, "real": real}
+    switches = {"quick": quick, "full": full, "concurrency": concurrency, "memory": memory}
+    switches["real"] = real
     presets = [name for name, on in switches.items() if on]
     if len(presets) > 1 or (command and presets):
         given = [*(f"--{name}" for name in presets), *(["-- COMMAND"] if command else [])]
@@ -185,15 +189,28 @@ def _report(
     concurrency: bool = typer.Option(
         False, "--concurrency", help="Only print the figures about threads as Markdown."
     ),
+    memory: bool = typer.Option(
+        False, "--memory", help="Only print the figures about memory as Markdown."
+    ),
+    also: list[Path] = typer.Option(
+        [],
+        metavar="RESULTS.json",
+        help="With --memory: only the means over the rows of all these results.",
+        show_default=False,
+    ),
 ) -> None:
     """Show a result again: the tables here, results.csv and report.html beside the file."""
     interpreter.ensure()
     from . import concurrency as threads
     from . import markdown as pages
+    from . import memory as footprint
     from . import model, report, summary
 
+    if also and not memory:
+        raise click.UsageError("--also needs --memory")
     try:
         result = model.load(file)
+        others = [model.load(other) for other in also]
     except model.ResultError as error:
         raise click.UsageError(str(error)) from None
     if baseline:
@@ -201,6 +218,10 @@ def _report(
     try:
         if concurrency:
             typer.echo(threads.page(summary.summarize(result)))
+        elif also:
+            typer.echo(footprint.means([summary.summarize(one) for one in (result, *others)]))
+        elif memory:
+            typer.echo(footprint.page(summary.summarize(result)))
         elif markdown:
             typer.echo(pages.page(summary.summarize(result)))
         else:

@@ -11,24 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import markdown
+from . import lean, markdown
 from .allocators import FRONT_ENDS, OURS
 from .contention import BUSY, CONTENDED
 from .model import MEMORY
 from .statistics import Verdict
 from .summary import Row, Summary
-from .tables import FIGURE, Against, figures_of, own_key
-from .wording import SHORT, SIGN, absolute, interval, number, rate, value, with_goal
+from .tables import FIGURE, Against, own_key
+from .wording import SHORT, SIGN, interval, number, rate, value
 
 LEAN = "jemalloc"  # whose resident size is the measure of leanness
-NEAR = 1.10  # of the best time: who is within it competes for being the leanest
 AUTO_GOAL = 1.05  # front_end:auto over the better of the two front ends
 CONTENDED_GOAL, CONTENDED_THREADS = 10.0, 64  # per million operations, on sweeps up to so many
 
 
 def page(summary: Summary) -> str:
     """All of it: whatever the result has the rows for."""
-    parts = (_times, _figures, _front_ends, _contention, markdown.locks)
+    parts = (_times, markdown.goals, _front_ends, _contention, markdown.locks)
     return "\n".join(line for part in parts for line in part(summary))
 
 
@@ -94,45 +93,13 @@ def _over(ratio: float, most: float) -> str:
 
 def _over_leanest(summary: Summary, row: Row) -> str:
     """Peak memory over the leanest rival's among those that are nearly as fast as the fastest."""
-    best = row.best.get(FIGURE)
-    if best is None:
+    name = lean.leanest(summary, row)
+    if name is None:
+        return "no rival is as fast" if FIGURE in row.best else "no figure"
+    ratio = summary.samples.ratio(row.cell.name, OURS, name, MEMORY)
+    if ratio is None:
         return "no figure"
-    limit = row.entries[best].estimates[FIGURE].median * NEAR
-    near = {
-        allocator.name: row.entries[allocator.name].estimates[MEMORY].median
-        for allocator in summary.result.allocators
-        if not allocator.ours
-        and {FIGURE, MEMORY} <= row.entries[allocator.name].estimates.keys()
-        and row.entries[allocator.name].estimates[FIGURE].median <= limit
-    }
-    if not near:
-        return "no rival is as fast"
-    leanest = min(near, key=lambda name: near[name])
-    ratio = summary.samples.ratio(row.cell.name, OURS, leanest, MEMORY)
-    return (
-        f"{number(ratio.median)}{_over(ratio.median, NEAR)} ({leanest})" if ratio else "no figure"
-    )
-
-
-# --- figures with a goal -------------------------------------------------------------------------
-
-
-def _figures(summary: Summary) -> list[str]:
-    """A line for each figure with a goal, then the tables with everybody's."""
-    lines = []
-    for row in summary.rows_with_figures():
-        for metric in row.cell.figures:
-            if metric.goal is None or OURS not in row.entries:
-                continue
-            entry = row.entries[OURS]
-            have = dict(figures_of(row, entry))
-            said = f"{SHORT[entry.status]}: {entry.reason}" if not entry.ok else "no figure"
-            if metric in have:
-                median = have[metric].median
-                verdict = "met" if median < metric.goal else "**missed**"
-                said = f"{absolute(metric, median)[:-2]}, {verdict}"
-            lines.append(f"- {row.cell.name}: {with_goal(metric)}: {said}.")
-    return [*lines, "", *markdown.figures(summary)] if lines else markdown.figures(summary)
+    return f"{number(ratio.median)}{_over(ratio.median, lean.NEAR)} ({name})"
 
 
 # --- front ends ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .allocators import OURS
 from .contention import NOT_COUNTED
 from .model import MEMORY
 from .summary import word
@@ -98,6 +99,24 @@ def _ratios(summary: Summary) -> list[str]:
     )
     not_times = f" Not times: {', '.join(others)}." if others else ""
     return [about + not_times, "", *table(["row", summary.baseline, *names], rows)]
+
+
+def goals(summary: Summary) -> list[str]:
+    """A line for each figure of brimful with a goal, then the tables with everybody's."""
+    lines = []
+    for row in summary.rows_with_figures():
+        for metric in row.cell.figures:
+            if metric.goal is None or OURS not in row.entries:
+                continue
+            entry = row.entries[OURS]
+            have = dict(figures_of(row, entry))
+            said = f"{SHORT[entry.status]}: {entry.reason}" if not entry.ok else "no figure"
+            if metric in have:
+                median = have[metric].median
+                verdict = "met" if median < metric.goal else "**missed**"
+                said = f"{absolute(metric, median)[:-2]}, {verdict}"
+            lines.append(f"- {row.cell.name}: {with_goal(metric)}: {said}.")
+    return [*lines, "", *figures(summary)] if lines else figures(summary)
 
 
 def figures(summary: Summary) -> list[str]:

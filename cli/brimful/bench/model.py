@@ -60,6 +60,7 @@ METRICS = (
     Metric("ullage", "peak resident size over peak live bytes", "ratio"),
     Metric("minor_faults", "minor page faults", "count"),
     Metric("major_faults", "major page faults", "count"),
+    Metric("page_faults", "page faults taken, populated pages left out", "count"),
     Metric("voluntary_switches", "voluntary context switches", "count"),
     Metric("involuntary_switches", "involuntary context switches", "count"),
     Metric("instructions", "instructions", "count"),
