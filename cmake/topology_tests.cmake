@@ -47,7 +47,7 @@ if(shipped)
   add_topology(topology_traffic ${topology_sources} ${topology_folder}/hooks.cpp)
   target_link_libraries(topology_traffic PRIVATE $<TARGET_FILE:brimful_watched>)
   target_link_options(topology_traffic PRIVATE
-    -Wl,--wrap=memset,--wrap=memcpy,--wrap=_ZN7brimful5slots9make_slabEhj)
+    -Wl,--wrap=memset,--wrap=memcpy,--wrap=_ZN7brimful5slots9make_slabEhjNS0_8ExpectedE)
   add_dependencies(topology_traffic brimful_watched)
   register(NAME topology.traffic COMMAND topology_traffic --cpus 64 --nodes 8 --rounds 30 LABELS topology)
 endif()

@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kOfferedBytes = 16384;
 inline constexpr std::uint32_t kYoungBytes = 4096;
 inline constexpr std::uint32_t kYoungObjects = 8;
 // The share of a slab that its tail takes at most.
-inline constexpr std::size_t kTailShare = 8;
+inline constexpr std::size_t kTailShare = 4;
 
 struct SizeClass {
   std::uint32_t bytes;       // object size

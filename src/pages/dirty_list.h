@@ -23,6 +23,8 @@ class DirtyList {
 
   [[nodiscard]] Hugepage* front() const { return at(front_); }
   [[nodiscard]] Hugepage* back() const { return at(back_); }
+  // The one that is older; nullptr before the front.
+  [[nodiscard]] Hugepage* before(const Hugepage* hugepage) const { return at(hugepage->older); }
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
   void push_back(Hugepage* hugepage) {

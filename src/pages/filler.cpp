@@ -82,12 +82,12 @@ meta::Hugepage* Filler::choose(unsigned count, std::uint32_t places) const {
   return list != kLists ? heads_[list] : nullptr;
 }
 
-unsigned Filler::place(Hugepage& hugepage, unsigned count, std::uint32_t places) {
+unsigned Filler::place(const Hugepage& hugepage, unsigned count, std::uint32_t places, std::uint32_t wanted) {
   const std::uint32_t free = hugepage.free;
   const std::uint32_t fits = run_starts(free, count) & places;
-  const std::uint32_t resident = run_starts(free & hugepage.dirty(), count) & places;
+  const std::uint32_t good = run_starts(free & wanted, count) & places;
   const std::uint32_t exact = fits & ~(free << 1) & ~run_starts(free, count + 1);
-  const std::uint32_t best = resident != 0 ? resident : fits;
+  const std::uint32_t best = good != 0 ? good : fits;
   return static_cast<unsigned>(std::countr_zero((best & exact) != 0 ? best & exact : best));
 }
 

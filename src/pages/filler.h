@@ -9,7 +9,7 @@
 //
 // The hugepage whose longest free range is the shortest that holds the run, so that longer ranges stay whole; among those
 // with equal ranges the fullest, so that the emptiest run empty and go back as a whole. Of equals, one at a low address: a
-// list's head is the lowest of those that came since it came. Inside the hugepage: memory that is resident already, then a
+// list's head is the lowest of those that came since it came. Inside the hugepage: the memory that is wanted, resident or not, then a
 // range of just this length, then the lowest address.
 //
 // Source: the HugePageFiller of tcmalloc (Hunter et al., Beyond malloc efficiency to fleet efficiency, OSDI 2021), whose
@@ -38,8 +38,8 @@ class Filler {
   // at most 64 hugepages looked at when `places` is not all.
   [[nodiscard]] Hugepage* choose(unsigned count, std::uint32_t places) const;
 
-  // The first granule of the run inside `hugepage`, which choose() gave.
-  static unsigned place(Hugepage& hugepage, unsigned count, std::uint32_t places);
+  // The first granule of the run inside `hugepage`, which choose() gave: among `wanted` ones if it fits there.
+  static unsigned place(const Hugepage& hugepage, unsigned count, std::uint32_t places, std::uint32_t wanted);
 
  private:
   static constexpr unsigned kFullness = 4;  // lists for each length

@@ -9,9 +9,9 @@ namespace brimful::pages {
 
 using meta::kGranulesPerHugepage;
 
-PageHeap::Place PageHeap::find(GranuleCount count, std::size_t alignment, unsigned node) {
+PageHeap::Place PageHeap::find(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted) {
   if (count.raw() < kGranulesPerHugepage && alignment <= kHugepageBytes) {
-    const Place place = find_in_hugepage(count, alignment, node);
+    const Place place = find_in_hugepage(count, alignment, node, wanted);
     if (place.start != 0) return place;
   } else {
     const Place place = find_range(count, alignment);
@@ -20,23 +20,47 @@ PageHeap::Place PageHeap::find(GranuleCount count, std::size_t alignment, unsign
   return find_anywhere(count, alignment);
 }
 
-// The own node's hugepages in use, its tails, a free hugepage, other nodes' hugepages.
-PageHeap::Place PageHeap::find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node) {
-  Place place = find_in_filler(count, alignment, node);
+// Memory that is resident, if it is wanted; the own node's hugepages in use, its tails, a free hugepage, other nodes'
+// hugepages.
+PageHeap::Place PageHeap::find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted) {
+  Place place = {};
+  if (wanted == Memory::kResident && alignment <= kGranuleBytes) place = find_resident(count, node);
+  if (place.start == 0) place = find_in_filler(count, alignment, node, wanted);
   if (place.start == 0) place = find_range(count, alignment);
   for (unsigned other = 0; other < kMaxNodes && place.start == 0; ++other) {
-    if (other != node) place = find_in_filler(count, alignment, other);
+    if (other != node) place = find_in_filler(count, alignment, other, wanted);
   }
   return place;
 }
 
-PageHeap::Place PageHeap::find_in_filler(GranuleCount count, std::size_t alignment, unsigned node) {
+// Of the hugepages where memory was freed last, the fullest with so much of it side by side.
+PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
+  constexpr int kLooks = 16;
+  if (stats_.dirty_bytes < count.bytes()) return {};
+  Hugepage* best = nullptr;
+  unsigned best_free = meta::kGranulesPerHugepage + 1;
+  int looks = 0;
+  for (Hugepage* page = dirty_parts_.back(); page != nullptr && looks != kLooks; page = dirty_parts_.before(page)) {
+    ++looks;
+    const unsigned free = count_ones(page->free);
+    if (free >= best_free || page->node != node + 1 || page->has(Hugepage::kTail)) continue;
+    if (run_starts(page->free_and_dirty(), count.raw()) == 0) continue;
+    best = page;
+    best_free = free;
+  }
+  if (best == nullptr) return {};
+  const unsigned first = Filler::place(*best, count.raw(), kAllBits, best->dirty());
+  return {best->address() + GranuleCount(first).bytes(), nullptr};
+}
+
+PageHeap::Place PageHeap::find_in_filler(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted) {
   const std::uint32_t places =
       alignment <= kGranuleBytes ? kAllBits : every_bit(static_cast<unsigned>(alignment >> kGranuleShift));
   Hugepage* hugepage = fillers_[node].choose(count.raw(), places);
   if (hugepage == nullptr) hugepage = tails_[node].choose(count.raw(), places);
   if (hugepage == nullptr) return {};
-  const unsigned first = Filler::place(*hugepage, count.raw(), places);
+  const unsigned first =
+      Filler::place(*hugepage, count.raw(), places, wanted == Memory::kFresh ? ~hugepage->dirty() : hugepage->dirty());
   return {hugepage->address() + GranuleCount(first).bytes(), nullptr};
 }
 

@@ -143,12 +143,13 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t fre
   return done;
 }
 
-std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsigned node, ClassId size_class) {
-  Place place = find(count, alignment, node);
+std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsigned node, ClassId size_class,
+                                 Memory wanted) {
+  Place place = find(count, alignment, node, wanted);
   if (place.start == 0) {
     const auto padded = GranuleCount::covering(count.bytes() + (alignment > kGranuleBytes ? alignment : 0));
     if (!add_window(padded)) return 0;
-    place = find(count, alignment, node);
+    place = find(count, alignment, node, wanted);
   }
   return take(place, count, node, size_class);
 }

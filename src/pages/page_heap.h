@@ -50,6 +50,10 @@ struct PageStats {
   std::size_t hugepages_free;         // in use before, free as a whole now
 };
 
+// What serves a run best: memory that is there already, which costs no fault, or memory that nobody has touched, of which
+// as little becomes resident as the run's user touches.
+enum class Memory : std::uint8_t { kResident, kFresh };
+
 class PageHeap {
  public:
   static constexpr unsigned kMaxNodes = os::kMaxNodes;
@@ -63,7 +67,8 @@ class PageHeap {
   // `node`: the NUMA node that should hold them; another one's serve before a new window is mapped. O(1) below a
   // hugepage, O(log ranges + hugepages) above; system calls when it commits or needs a further window. `size_class`: of the
   // slab that it becomes.
-  std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass);
+  std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass,
+                         Memory wanted = Memory::kResident);
 
   // One granule of memory that is in a window already, or 0: for the metadata arena.
   std::uint64_t allocate_for_metadata();
@@ -130,9 +135,10 @@ class PageHeap {
   bool open_window(std::uint64_t start, std::size_t bytes, std::uint32_t skipped);
 
   // find.cpp
-  Place find(GranuleCount count, std::size_t alignment, unsigned node);
-  Place find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node);
-  Place find_in_filler(GranuleCount count, std::size_t alignment, unsigned node);
+  Place find(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted = Memory::kResident);
+  Place find_in_hugepage(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted);
+  Place find_resident(GranuleCount count, unsigned node);
+  Place find_in_filler(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted);
   Place find_range(GranuleCount count, std::size_t alignment);
   Place find_anywhere(GranuleCount count, std::size_t alignment);
   Place find_in_window(const Window& window, GranuleCount count, std::size_t alignment);

@@ -34,7 +34,7 @@ struct Parts {
   bool is_resident;  // its memory was used before, and is there
 };
 
-Parts take_parts(ClassId size_class) {
+Parts take_parts(ClassId size_class, Expected expected) {
   const SizeClass& shape = kSizeClasses[size_class];
   const GranuleCount granules(shape.granules);
   pages::Heap& heap = pages::heap;
@@ -44,7 +44,8 @@ Parts take_parts(ClassId size_class) {
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return parts;
   pages::use_cached_before_fresh(granules);
-  parts.start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node(), size_class);
+  parts.start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node(), size_class,
+                                    expected == Expected::kMany ? pages::Memory::kResident : pages::Memory::kFresh);
   if (parts.start == 0) {
     heap.arena.free(slab, Slab::bytes_for(shape.groups));
     return parts;
@@ -66,7 +67,7 @@ Parts take_parts(ClassId size_class) {
 }  // namespace
 
 Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
-  const Parts parts = take_parts(size_class);
+  const Parts parts = take_parts(size_class, expected);
   Slab* slab = parts.slab;
   if (slab == nullptr) return nullptr;
   pages::populate(parts.populate);
