@@ -50,6 +50,21 @@ endif()
 target_link_libraries(brimful_objects PRIVATE brimful_flags)
 # The nothrow forms of operator new catch what a new-handler throws; the C++ run time stays weak (see the file).
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/abi/operators.cpp PROPERTIES COMPILE_OPTIONS -fexceptions)
+# What runs once, or when somebody asks, is built small: the kernel maps a library's file 64 KiB at a time, and each page of
+# it counts as resident in every process.
+file(GLOB brimful_cold CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/src/config/*.cpp ${PROJECT_SOURCE_DIR}/src/os/*.cpp ${PROJECT_SOURCE_DIR}/src/stats/*.cpp
+  ${PROJECT_SOURCE_DIR}/src/abi/*.cpp ${PROJECT_SOURCE_DIR}/src/meta/misuse.cpp
+  ${PROJECT_SOURCE_DIR}/src/pages/backing.cpp ${PROJECT_SOURCE_DIR}/src/pages/hugetlb.cpp
+  ${PROJECT_SOURCE_DIR}/src/pages/limit.cpp ${PROJECT_SOURCE_DIR}/src/pages/nodes.cpp
+  ${PROJECT_SOURCE_DIR}/src/pages/pressure.cpp ${PROJECT_SOURCE_DIR}/src/pages/window.cpp
+  ${PROJECT_SOURCE_DIR}/src/slots/background.cpp ${PROJECT_SOURCE_DIR}/src/slots/fork.cpp
+  ${PROJECT_SOURCE_DIR}/src/slots/reclaim.cpp ${PROJECT_SOURCE_DIR}/src/slots/start.cpp
+  ${PROJECT_SOURCE_DIR}/src/slots/thread.cpp ${PROJECT_SOURCE_DIR}/src/slots/free_pages.cpp
+  ${PROJECT_SOURCE_DIR}/src/pages/decay.cpp ${PROJECT_SOURCE_DIR}/src/pages/purger.cpp)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set_property(SOURCE ${brimful_cold} APPEND_STRING PROPERTY COMPILE_FLAGS " -Os")
+endif()
 set_target_properties(brimful_objects PROPERTIES
   POSITION_INDEPENDENT_CODE ON
   CXX_VISIBILITY_PRESET hidden

@@ -82,7 +82,7 @@ inline constexpr OptionInfo kOptions[] = {
      "1: a thread gives memory back while the program rests"},
     {"thp", &Options::thp, "auto|always|never", false, 0, 2, 0,
      "transparent hugepages: where demand fills them, everywhere, or nowhere"},
-    {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 3,
+    {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 0,
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
 };
 

@@ -33,20 +33,22 @@ PageHeap::Place PageHeap::find_in_hugepage(GranuleCount count, std::size_t align
   return place;
 }
 
-// Of the hugepages where memory was freed last, the fullest with so much of it side by side.
+// Of the hugepages where memory was freed last, the one with the shortest range of it that fits, then the fullest: as the
+// filler chooses.
 PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
   constexpr int kLooks = 16;
   if (stats_.dirty_bytes < count.bytes()) return {};
   Hugepage* best = nullptr;
-  unsigned best_free = meta::kGranulesPerHugepage + 1;
+  unsigned best_order = UINT32_MAX;
   int looks = 0;
   for (Hugepage* page = dirty_parts_.back(); page != nullptr && looks != kLooks; page = dirty_parts_.before(page)) {
     ++looks;
-    const unsigned free = count_ones(page->free);
-    if (free >= best_free || page->node != node + 1 || page->has(Hugepage::kTail)) continue;
-    if (run_starts(page->free_and_dirty(), count.raw()) == 0) continue;
+    if (page->node != node + 1 || page->has(Hugepage::kTail)) continue;
+    const unsigned longest = longest_run(page->free_and_dirty());
+    const unsigned order = longest * 64 + count_ones(page->free);
+    if (longest < count.raw() || order >= best_order) continue;
     best = page;
-    best_free = free;
+    best_order = order;
   }
   if (best == nullptr) return {};
   const unsigned first = Filler::place(*best, count.raw(), kAllBits, best->dirty());

@@ -139,9 +139,9 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
 
 // slots::make_slab(), to know what a slab's lines are.
 brimful::Slab* __real__ZN7brimful5slots9make_slabEhjNS0_8ExpectedE(brimful::ClassId size_class, std::uint32_t owner,
-                                                                   brimful::slots::Expected expected);
+                                                                   int expected);
 brimful::Slab* __wrap__ZN7brimful5slots9make_slabEhjNS0_8ExpectedE(brimful::ClassId size_class, std::uint32_t owner,
-                                                                   brimful::slots::Expected expected) {
+                                                                   int expected) {
   brimful::Slab* slab = __real__ZN7brimful5slots9make_slabEhjNS0_8ExpectedE(size_class, owner, expected);
   if (slab != nullptr) brimful::topology::traffic::remember_slab(number(slab), slab->groups);
   return slab;

@@ -64,17 +64,17 @@ TEST(SizeClasses, FitTheirObjectsIntoTheGranulesOfASlab) {
   for (const SizeClass& c : kSizeClasses) {
     const std::size_t used = count_of(c) * c.bytes;
     EXPECT_LE(used, GranuleCount(c.granules).bytes()) << c.bytes;
-    EXPECT_LE((GranuleCount(c.granules).bytes() - used) * 8, GranuleCount(c.granules).bytes()) << c.bytes;
+    EXPECT_LE((GranuleCount(c.granules).bytes() - used) * kTailShare, GranuleCount(c.granules).bytes()) << c.bytes;
     EXPECT_GT(used + kGroupObjects * std::size_t{c.bytes}, GranuleCount(c.granules).bytes()) << "room for a group more";
     for (std::uint32_t shorter = 1; shorter < c.granules; ++shorter) {
       const std::size_t bytes = GranuleCount(shorter).bytes();
-      EXPECT_GT(bytes % (kGroupObjects * std::size_t{c.bytes}) * 8, bytes) << c.bytes << ": fewer granules would do";
+      EXPECT_GT(bytes % (kGroupObjects * std::size_t{c.bytes}) * kTailShare, bytes) << c.bytes << ": fewer granules would do";
     }
     EXPECT_LE(count_of(c), std::uint64_t{BRIMFUL_MAX_OBJECTS});
     const unsigned offered = 64U - c.batch;
     EXPECT_TRUE(std::has_single_bit(offered) && offered <= 64) << c.bytes;
-    EXPECT_GE(c.least, 1U);
-    EXPECT_LE(c.least, offered);
+    const unsigned young = 64U - c.young;
+    EXPECT_TRUE(std::has_single_bit(young) && young <= offered) << c.bytes;
   }
 }
 
