@@ -30,7 +30,17 @@ TIMEOUT = 300
 
 def build() -> None:
     LIBRARY.parent.mkdir(parents=True, exist_ok=True)
-    command = ["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", str(SOURCE), "-o", str(LIBRARY)]
+    command = [
+        "gcc",
+        "-O2",
+        "-Wall",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        str(SOURCE),
+        "-o",
+        str(LIBRARY),
+    ]
     subprocess.run(command, check=True)
 
 
@@ -73,7 +83,9 @@ def main() -> int:
             rows[cell.name] = found
     stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H%M")
     path = benchlib.ROOT / "bench" / "results" / f"sizes-{stamp}.json"
-    lines = [f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()]
+    lines = [
+        f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()
+    ]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(path)
     return 0

@@ -56,7 +56,10 @@ def tail_at_most(share: int, most_granules: int = 64) -> Callable[[int], tuple[i
     def shape(size: int) -> tuple[int, int]:
         for granules in range(1, most_granules + 1):
             groups = granules * GRANULE // (GROUP * size)
-            if groups and (granules * GRANULE - groups * GROUP * size) * share <= granules * GRANULE:
+            if (
+                groups
+                and (granules * GRANULE - groups * GROUP * size) * share <= granules * GRANULE
+            ):
                 return groups, granules
         return one_granule(size)
 
@@ -112,7 +115,9 @@ def geometric_mean(values: Sequence[float]) -> float:
 def main() -> int:
     named = sys.argv[1:] or sorted(map(str, (ROOT / "bench" / "results").glob("sizes-*.json")))[-1:]
     rows: dict[str, Any] = json.loads(Path(named[0]).read_text())
-    print(f"{named[0]}: {len(rows)} programs\n\nwaste inside objects at the peak, % (classes in use)")
+    print(
+        f"{named[0]}: {len(rows)} programs\n\nwaste inside objects at the peak, % (classes in use)"
+    )
     print(f"{'':18}" + "".join(f"{name:>30}" for name in TABLES))
     for name, row in rows.items():
         found = [waste(table, row["live_at_peak"]) for table in TABLES.values()]
@@ -129,12 +134,16 @@ def main() -> int:
     print(f"{'':18}" + "".join(f"{name:>26}" for name in SHAPES))
     for name, row in rows.items():
         found_slabs = [slabs(shape, ours, row["live_at_peak"]) for shape in SHAPES.values()]
-        cells = [f"{total / 2**20:18.1f} ({100 * tail / total:4.1f})" for total, tail in found_slabs]
+        cells = [
+            f"{total / 2**20:18.1f} ({100 * tail / total:4.1f})" for total, tail in found_slabs
+        ]
         print(f"{name:18}" + "".join(f"{cell:>26}" for cell in cells))
     print("\nworst tail, longest slab in granules")
     for name, shape in SHAPES.items():
         shapes = [(size, *shape(size)) for size in ours]
-        worst = max(1 - groups * GROUP * size / (granules * GRANULE) for size, groups, granules in shapes)
+        worst = max(
+            1 - groups * GROUP * size / (granules * GRANULE) for size, groups, granules in shapes
+        )
         lengths = [granules for _, _, granules in shapes]
         small = max(granules for size, _, granules in shapes if size <= 1024)
         print(f"{name:26} {100 * worst:5.1f} %  {max(lengths):3}  (up to 1 KiB: {small})")

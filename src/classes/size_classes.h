@@ -5,8 +5,8 @@
 // proved at compile time.
 //
 // A class also fixes the shape of its slabs. A slab is a run of granules cut into whole groups of 64 objects, so that
-// every 64-bit word of free bits is full. It is the shortest run of which at most an eighth is a tail that no object
-// covers: one granule for most classes, five at most up to 1.5 KiB, 64 objects over up to 32 granules above. A tail that
+// every 64-bit word of free bits is full. It is the shortest run of which at most a quarter is a tail that no object
+// covers: one granule for most classes up to 1 KiB, 64 objects over up to 32 granules above. A tail that
 // was never touched is address space, but one that comes from another class's slab is memory that nobody can use until
 // the slab goes. Table and shapes are chosen by the sizes that real programs ask for: docs/design/0018.
 //

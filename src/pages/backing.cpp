@@ -153,6 +153,10 @@ Backing::Extent* Backing::extent_in(std::uint64_t start, std::uint64_t end) {
   return last;
 }
 
+bool Backing::is_advised(std::uint64_t hugepage) {
+  return config::thp() == config::Thp::kAlways || extent_in(hugepage, hugepage + kHugepageBytes) != nullptr;
+}
+
 // An extent bears runs that nobody may fill, if they are shorter than a hugepage and few.
 bool Backing::bears(Extent& extent, const Demand& demand) {
   extent.sparse_bytes += demand.bytes;

@@ -84,6 +84,9 @@ class Backing {
   // The range is about to be given back.
   void purge(std::uint64_t start, std::size_t bytes);
 
+  // The hugepage at this address was to be one of the kernel's when it was touched first. O(extents).
+  [[nodiscard]] bool is_advised(std::uint64_t hugepage);
+
   [[nodiscard]] BackingStats stats() const;
 
  private:

@@ -224,6 +224,7 @@ void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
   BRIMFUL_ASSERT((hugepage->free & granules) == granules);
   const std::uint32_t dirty = hugepage->dirty();
   const std::uint32_t clean = granules & ~dirty;
+  if (dirty == 0 && backing_.is_advised(hugepage->address())) hugepage->set(Hugepage::kHuge);
   stats_.dirty_bytes -= bytes_in(granules & dirty);
   if (hugepage->has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= bytes_in(granules & dirty);
   if (clean != 0) {
@@ -260,6 +261,12 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
   unmuzzy(hugepage);
   hugepage->free |= granules;
   hugepage->set_dirty(hugepage->dirty() | granules);
+  if (BRIMFUL_UNLIKELY(hugepage->has(Hugepage::kHuge))) {  // and what nobody has touched is there with the rest
+    const std::uint32_t untouched = hugepage->free & ~hugepage->dirty();
+    hugepage->unset(Hugepage::kHuge);
+    hugepage->set_dirty(hugepage->dirty() | untouched);
+    stats_.dirty_bytes += bytes_in(untouched);
+  }
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
     tails_[hugepage->node - 1].take_out(hugepage);
     stats_.hugepages_partly_used -= 1;

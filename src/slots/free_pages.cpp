@@ -26,7 +26,6 @@
 namespace brimful::slots {
 namespace {
 
-constexpr int kSlabsAtATime = 256;
 // Of each class's index: slabs purged, and slabs looked at, while its lock is held.
 constexpr int kCentralSlabsAtATime = 128;
 constexpr int kCentralLooks = 1024;
@@ -76,11 +75,11 @@ int purge_partial_slabs(Context* context, int budget, bool at_once) {
   return purged;
 }
 
-void purge_free_pages(Context* context, bool at_once) {
+int purge_free_pages(Context* context, bool at_once) {
   std::uint64_t nothing = 0;
-  if (arch::brimful_seq_or(context, &nothing, 0) != arch::Outcome::kDone) return;
+  if (arch::brimful_seq_or(context, &nothing, 0) != arch::Outcome::kDone) return 0;
   for (ClassQueue& queue : context->queues) purge_current(queue, at_once);
-  purge_partial_slabs(context, kSlabsAtATime, at_once);
+  return purge_partial_slabs(context, at_once ? INT32_MAX : kSlabsAtATime, at_once);
 }
 
 int Central::purge_free_pages(int budget, bool at_once) {

@@ -74,8 +74,10 @@ void release_context(Context* context);
 void release_empty_currents(Context* context, unsigned ticks);
 
 // Gives back the pages of the running context's slabs that hold free objects only: a few slabs at a time, when they have
-// been left alone, or `at_once`. Caller holds context->lock.
-void purge_free_pages(Context* context, bool at_once);
+// been left alone, or `at_once` all of them. Returns how many partial slabs; kSlabsAtATime means that there are more. Caller
+// holds context->lock.
+inline constexpr int kSlabsAtATime = 256;
+int purge_free_pages(Context* context, bool at_once);
 
 // The same for up to `budget` partial slabs of any context. Returns how many. Caller holds context->lock.
 int purge_partial_slabs(Context* context, int budget, bool at_once);

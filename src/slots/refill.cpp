@@ -317,7 +317,10 @@ void sweep(Context* context, std::uint64_t now_ms) {
   context->swept_ms = now_ms;
   flush_magazines(context);
   release_empty_currents(context, 1);
-  if (config::options.purge_delay_ms >= 0) purge_free_pages(context, false);
+  constexpr std::uint64_t kGoOnMs = 40;
+  if (config::options.purge_delay_ms >= 0 && purge_free_pages(context, false) >= kSlabsAtATime) {
+    context->swept_ms = now_ms - kSweepMs + kGoOnMs;  // there is more, which is not to wait so long
+  }
   context->lock.unlock();
 }
 

@@ -57,7 +57,7 @@ Context* Machine::context(unsigned cpu) const { return slots::context_of(ids_[cp
 void Machine::go_idle() {
   const slots::SlowScope scope;
   if (slots::is_per_cpu()) {
-    for (std::uint64_t look = 0; look < kLooks; ++look) {
+    for (std::uint64_t look = 0; look < kLooks + cpus() / 4; ++look) {
       pass_ms(kLongIdleMs);
       run_on(0);
       slots::tick();

@@ -68,7 +68,8 @@ TEST(SizeClasses, FitTheirObjectsIntoTheGranulesOfASlab) {
     EXPECT_GT(used + kGroupObjects * std::size_t{c.bytes}, GranuleCount(c.granules).bytes()) << "room for a group more";
     for (std::uint32_t shorter = 1; shorter < c.granules; ++shorter) {
       const std::size_t bytes = GranuleCount(shorter).bytes();
-      EXPECT_GT(bytes % (kGroupObjects * std::size_t{c.bytes}) * kTailShare, bytes) << c.bytes << ": fewer granules would do";
+      EXPECT_GT(bytes % (kGroupObjects * std::size_t{c.bytes}) * kTailShare, bytes)
+          << c.bytes << ": fewer granules would do";
     }
     EXPECT_LE(count_of(c), std::uint64_t{BRIMFUL_MAX_OBJECTS});
     const unsigned offered = 64U - c.batch;
