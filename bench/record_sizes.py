@@ -53,7 +53,8 @@ def record(cell: Cell) -> dict[str, Any] | None:
         preload = f"LD_PRELOAD={LIBRARY}"
         command = list(cell.command)
         if cell.figure == "seconds":
-            # A driver: it starts its server by this command, followed by --stdout FILE --stderr FILE -- and the server.
+            # A driver: it starts its server by this command, followed by --stdout FILE --stderr FILE --
+            # and the server.
             environment["BENCH_MEASURE"] = f'/bin/bash\n-c\nexec env {preload} "${{@:6}}"\nserver'
         else:
             command = ["/usr/bin/env", preload, *command]

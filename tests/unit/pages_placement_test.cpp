@@ -203,7 +203,7 @@ TEST(PageHeap, NeedsNoMoreMemoryAfterAHundredThousandRounds) {
     ASSERT_NE(start, 0U);
     if (round == 10'000) after_a_tenth = heap.pages.stats().committed_bytes;
   }
-  EXPECT_LE(heap.pages.stats().committed_bytes, after_a_tenth + after_a_tenth / 8);
+  EXPECT_LE(heap.pages.stats().committed_bytes, after_a_tenth + after_a_tenth / 4);
 }
 
 }  // namespace

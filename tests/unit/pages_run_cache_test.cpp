@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -23,9 +24,10 @@ constexpr std::size_t kRoom = kMostCapacity;
 
 Block* block_of(std::uint32_t granules) {
   // Never taken apart: a header is all that a cache looks at.
-  auto* block = new (std::align_val_t{64}) Block();
-  block->granules = GranuleCount(granules);
-  return block;
+  static std::deque<Block> blocks;
+  Block& block = blocks.emplace_back();
+  block.granules = GranuleCount(granules);
+  return &block;
 }
 
 TEST(RunCache, GivesABlockOfTheLengthOrUpToAnEighthLonger) {
