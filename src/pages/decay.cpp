@@ -47,7 +47,7 @@ std::size_t Decay::sum() const {
   return kept;
 }
 
-std::size_t Decay::excess(std::uint64_t now_ms, std::size_t dirty_bytes, std::uint64_t delay_ms) {
+std::size_t Decay::excess(std::uint64_t now_ms, std::size_t dirty_bytes, std::uint64_t delay_ms, std::uint64_t age_ms) {
   if (delay_ms == 0) return dirty_bytes;
   const std::uint64_t step_ms = delay_ms < kSteps ? 1 : delay_ms / kSteps;
   const std::uint64_t steps = now_ms < began_ms_ ? 0 : (now_ms - began_ms_) / step_ms;
@@ -56,7 +56,11 @@ std::size_t Decay::excess(std::uint64_t now_ms, std::size_t dirty_bytes, std::ui
     began_ms_ += steps * step_ms;
     limit_ = sum();
   }
-  if (dirty_bytes > known_bytes_) freed_[newest_] += dirty_bytes - known_bytes_;
+  const std::uint64_t back = age_ms / step_ms;
+  if (dirty_bytes > known_bytes_ && back < kSteps) {
+    freed_[(newest_ - back) % kSteps] += dirty_bytes - known_bytes_;
+    if (back != 0) limit_ = sum();
+  }
   known_bytes_ = dirty_bytes;
   const std::size_t limit = limit_ + freed_[newest_];
   return dirty_bytes > limit ? dirty_bytes - limit : 0;

@@ -27,9 +27,9 @@ namespace brimful::pages {
 
 class Decay {
  public:
-  // How many of `dirty_bytes` have to go for the curve to be kept. `delay_ms` may change from call to call. O(64) once in
-  // delay / 64, else O(1).
-  std::size_t excess(std::uint64_t now_ms, std::size_t dirty_bytes, std::uint64_t delay_ms);
+  // How many of `dirty_bytes` have to go for the curve to be kept. `delay_ms` may change from call to call. `age_ms`: none
+  // of it was freed since; who looks again after a long time must not take all for new. O(64) once in delay / 64, else O(1).
+  std::size_t excess(std::uint64_t now_ms, std::size_t dirty_bytes, std::uint64_t delay_ms, std::uint64_t age_ms = 0);
 
   // What excess() led to: so much is dirty now. More than that, next time, has been freed meanwhile.
   void settle(std::size_t dirty_bytes) { known_bytes_ = dirty_bytes; }

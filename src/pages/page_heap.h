@@ -99,6 +99,9 @@ class PageHeap {
   // Memory goes back by other mappings: nothing may be offered.
   [[nodiscard]] bool is_strict() const { return strict_overcommit_; }
 
+  // How long ago memory that is dirty now was freed last; UINT32_MAX: there is none. Frees within 20 ms count as one.
+  [[nodiscard]] std::uint32_t youngest_dirty_age_ms(std::uint64_t now_ms) const;
+
   // The address lies in a window, in a granule that was handed out at some time. O(windows).
   [[nodiscard]] bool was_used(std::uint64_t address);
 

@@ -160,6 +160,18 @@ std::size_t PageHeap::purge(std::uint64_t cutoff_ms, std::size_t budget, std::ui
   return purged;
 }
 
+std::uint32_t PageHeap::youngest_dirty_age_ms(std::uint64_t now_ms) const {
+  std::uint32_t youngest = UINT32_MAX;
+  for (const DirtyList* list : {&dirty_whole_, &dirty_parts_}) {
+    const Hugepage* back = list->back();
+    if (back == nullptr) continue;
+    const std::int32_t age = age_ms(back->stamp_ms, now_ms);
+    const auto known = static_cast<std::uint32_t>(age > 0 ? age : 0);
+    if (known < youngest) youngest = known;
+  }
+  return youngest;
+}
+
 // Offers all free dirty memory of the hugepage to the system. false: it was refused (locked in memory).
 bool PageHeap::soften(Hugepage* hugepage, std::uint64_t now_ms) {
   const bool whole = hugepage->state == Hugepage::State::kFree;

@@ -58,7 +58,8 @@ bool purge_muzzy_slice(std::uint64_t now_ms) {
 bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
   const std::uint64_t delay_ms = delay_in_force(option_ms);
   const PageStats before = heap.pages.stats();
-  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes - before.muzzy_bytes, delay_ms);
+  std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes - before.muzzy_bytes, delay_ms,
+                                           heap.pages.youngest_dirty_age_ms(now_ms));
   const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
   if (budget > allowed) budget = allowed;
   const bool is_more = budget > kSliceBytes;

@@ -81,6 +81,14 @@ TEST(Decay, GivesBackAtOnceWithoutADelay) {
   EXPECT_EQ(decay.excess(5000, 3 * kMiB, 0), 3 * kMiB);
 }
 
+TEST(Decay, KnowsThatWhatItSeesLateIsOld) {
+  Decay decay;
+  decay.excess(5000, kMiB, kDelayMs);
+  // Freed at once after that look, and nobody looked for five seconds.
+  EXPECT_EQ(decay.excess(10000, 64 * kMiB, kDelayMs, 4990), 64 * kMiB);
+  EXPECT_LT(decay.excess(10100, 128 * kMiB, kDelayMs, 50), 2 * kMiB + 64 * kMiB);
+}
+
 TEST(Delay, GrowsToTwiceWhenPurgedMemoryIsAskedForAgain) {
   AdaptiveDelay delay;
   EXPECT_EQ(delay.delay_ms(1000), 1000U);
