@@ -116,9 +116,21 @@ void Backing::prepare(const Demand& demand) {
   if (demand.is_clean) plan_populate(demand, kind);
 }
 
+namespace {
+
+// Runs of this length, one behind the other, leave at most an eighth of their hugepages over. What is left over comes
+// with the hugepage all the same: redis with slabs of 18 granules in 32 held 43 MiB of it beside 56 live.
+bool tiles_hugepages(std::size_t bytes) {
+  const std::size_t left = bytes < kHugepageBytes ? kHugepageBytes % bytes : round_up(bytes, kHugepageBytes) - bytes;
+  const std::size_t whole = bytes < kHugepageBytes ? kHugepageBytes : bytes + left;
+  return left * 8 <= whole;
+}
+
+}  // namespace
+
 void Backing::plan_hugepages(const Demand& demand, std::size_t kind) {
   if (state_ == State::kUnknown && demand.used_bytes >= kLookFrom) look();
-  const bool filled = is_filled(kind, demand.bytes, 6);
+  const bool filled = is_filled(kind, demand.bytes, 6) && tiles_hugepages(demand.bytes);
   const bool possible = state_ != State::kOff && demand.is_clean && demand.used_bytes >= kCountFrom;
   if (possible) count_fresh(demand, filled);
   if (!demand.is_clean) return;
