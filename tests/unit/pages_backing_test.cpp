@@ -244,8 +244,8 @@ TEST(Backing, TheKernelKeepsABoundedNumberOfMappings) {
 }
 
 TEST(Backing, TailsOfSlabsAreNotFilled) {
-  // Slabs of which a third is behind the last object would make a heap of hugepages half as large again.
-  constexpr ClassId kTails = class_of(640);
+  // What is behind the last object would become resident with the rest.
+  constexpr ClassId kTails = class_of(704);
   static_assert(kSizeClasses[kTails].granules * kGranuleBytes > 8 * kSizeClasses[kTails].bytes);
   Backed heap;
   const SizeClass& shape = kSizeClasses[kTails];
@@ -253,6 +253,16 @@ TEST(Backing, TailsOfSlabsAreNotFilled) {
   if (filled * 13 >= GranuleCount(shape.granules).bytes() * 12) GTEST_SKIP() << "the class has no tail";
   for (int i = 0; i < 1000; ++i) heap.slab(shape.granules, kTails);
   EXPECT_TRUE(heap.advised(os::Advice::kHugepage).empty());
+}
+
+TEST(Backing, RunsThatLeaveMuchOfAHugepageOverGetNone) {
+  const auto advice_for = [](std::uint32_t granules) {
+    Backed heap;
+    for (int i = 0; i < 200; ++i) touch(heap.slab(granules, class_of(18432)), GranuleCount(granules).bytes());
+    return heap.advised(os::Advice::kHugepage).size();
+  };
+  EXPECT_EQ(advice_for(18), 0U) << "14 of 32 granules are left over";
+  EXPECT_GT(advice_for(16), 0U);
 }
 
 TEST(Backing, AFailingAdviceChangesNothing) {
