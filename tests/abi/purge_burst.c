@@ -9,6 +9,8 @@
 //   malloc_trim      at once, also pages inside slabs that live on
 //
 // and the same in the child of a fork. The program runs itself again with the thread on; BRIMFUL_BURST_MIB sets the size.
+//
+// no-static: it sleeps for half a minute, and what it tests does not depend on how the library is linked
 #include "check.h"
 
 #include <sys/mman.h>
