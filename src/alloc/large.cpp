@@ -286,6 +286,7 @@ void* resize_large(Run* run, std::uint64_t start, std::size_t bytes) {
     run->bytes = usable;
   } else {
     const std::uint64_t now_ms = os::calls.now_ms();
+    slots::tick(now_ms);
     const sync::MutexLock guard(pages::heap.lock);
     if (!resize_in_place(run, usable, now_ms)) resized = resize_by_moving(run, usable, now_ms);
   }
