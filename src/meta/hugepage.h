@@ -33,13 +33,11 @@ struct Hugepage {
   static constexpr std::uint8_t kTail = 1;        // a run of whole hugepages ends here and may want to grow
   static constexpr std::uint8_t kDirtyWhole = 2;  // in the list of free hugepages with dirty memory
   static constexpr std::uint8_t kDirtyPart = 4;   // in the list of used hugepages with free dirty memory
-  static constexpr std::uint8_t kMuzzy = 64;      // in the list of those whose free dirty memory the system may take
   static constexpr std::uint8_t kListed = 8;      // in a list of the filler
-  static constexpr std::uint8_t kHuge =
-      128;  // likely a hugepage of the kernel's: all of it is there since the first touch
-
-  static constexpr std::uint8_t kPool = 16;   // a page of the system's pool (HugeTLB): committed as a whole
-  static constexpr std::uint8_t kGiant = 32;  // part of one of 1 GiB
+  static constexpr std::uint8_t kPool = 16;       // a page of the system's pool (HugeTLB): committed as a whole
+  static constexpr std::uint8_t kGiant = 32;      // part of one of 1 GiB
+  static constexpr std::uint8_t kMuzzy = 64;      // in the list of those whose free dirty memory the system may take
+  static constexpr std::uint8_t kHuge = 128;  // likely one of the kernel's: all of it is there since the first touch
 
   std::uint32_t free;  // granules that nobody holds; used and free hugepages only
   std::uint32_t dirty_bits;

@@ -105,41 +105,30 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t fre
   const std::uint64_t cover = round_up(first.raw() + all, kGranulesPerHugepage) + kGranulesPerHugepage;
   if (!table_.cover(GranuleId(cover < table_.span() ? cover : table_.span()))) return false;
   if (BRIMFUL_UNLIKELY(config::hugetlb() != config::Hugetlb::kOff) && commit_from_pool(start, count)) return true;
-  std::uint32_t at = 0;
   std::uint32_t from = 0;  // [from, at) is not committed
+  std::uint32_t at = 0;
+  std::uint32_t seen = 0;  // granules of the hugepages before
   bool done = true;
   const auto commit_pending = [&](std::uint32_t spare) {
-    const std::uint32_t needed = at - from;
-    if (needed != 0 && done) {
-      done = commit_stretch(start + GranuleCount(from).bytes(), needed, needed + spare);
-    }
+    if (at != from && done) done = commit_stretch(start + GranuleCount(from).bytes(), at - from, at - from + spare);
   };
   for_each_hugepage(table_, start, all, [&](Hugepage* hugepage, std::uint32_t granules) {
-    const auto begin = static_cast<std::uint32_t>(std::countr_zero(granules));
-    std::uint32_t missing = granules & ~hugepage->committed;
-    std::uint32_t seen = begin;
-    const std::uint32_t base = at;
-    while (missing != 0) {
-      const auto bit = static_cast<std::uint32_t>(std::countr_zero(missing));
-      const auto length = static_cast<std::uint32_t>(std::countr_one(missing >> bit));
-      if (bit != seen) {  // committed ones in between
+    const auto skipped = static_cast<unsigned>(std::countr_zero(granules));
+    for_each_run(granules & ~hugepage->committed, [&](unsigned bit, unsigned length) {
+      const std::uint32_t begin = seen + bit - skipped;
+      if (begin != at) {  // committed ones in between
         commit_pending(0);
-        from = base + bit - begin;
+        from = begin;
       }
-      at = base + bit - begin + length;
-      seen = bit + length;
-      missing &= ~bits_from(bit, length);
-    }
-    const std::uint32_t end = static_cast<std::uint32_t>(kGranulesPerHugepage - std::countl_zero(granules));
-    if (seen != end) {
-      commit_pending(0);
-      from = base + end - begin;
-    }
-    at = base + end - begin;
+      at = begin + length;
+    });
+    seen += count_ones(granules);
   });
-  if (at != from)
-    commit_pending(
-        uncommitted_behind(first + all, table_.id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift)));
+  std::uint32_t spare = 0;
+  if (at == all && at != from) {
+    spare = uncommitted_behind(first + all, table_.id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift));
+  }
+  commit_pending(spare);
   return done;
 }
 
@@ -223,16 +212,13 @@ void PageHeap::carve(const Place& place, GranuleCount count, unsigned node) {
 void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
   BRIMFUL_ASSERT((hugepage->free & granules) == granules);
   const std::uint32_t dirty = hugepage->dirty();
-  const std::uint32_t clean = granules & ~dirty;
+  const std::uint32_t given_back = granules & ~dirty & hugepage->used_once;
   if (dirty == 0 && backing_.is_advised(hugepage->address())) hugepage->set(Hugepage::kHuge);
   stats_.dirty_bytes -= bytes_in(granules & dirty);
   if (hugepage->has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= bytes_in(granules & dirty);
-  if (clean != 0) {
-    const std::uint32_t given_back = clean & hugepage->used_once;
-    if (given_back != 0) {
-      const auto now_ms = static_cast<std::uint32_t>(os::calls.now_ms());
-      if (now_ms - hugepage->purged_ms < kRefaultMs) stats_.refaulted_bytes += bytes_in(given_back);
-    }
+  if (given_back != 0) {
+    const auto now_ms = static_cast<std::uint32_t>(os::calls.now_ms());
+    if (now_ms - hugepage->purged_ms < kRefaultMs) stats_.refaulted_bytes += bytes_in(given_back);
   }
   hugepage->free &= ~granules;
   hugepage->used_once |= granules;

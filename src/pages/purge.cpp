@@ -177,13 +177,10 @@ bool PageHeap::soften(Hugepage* hugepage, std::uint64_t now_ms) {
   const bool whole = hugepage->state == Hugepage::State::kFree;
   const std::uint32_t granules = hugepage->free_and_dirty();
   bool done = true;
-  for (std::uint32_t left = granules; left != 0;) {
-    const auto first = static_cast<unsigned>(std::countr_zero(left));
-    const auto count = static_cast<std::uint32_t>(std::countr_one(left >> first));
+  for_each_run(granules, [&](unsigned first, unsigned count) {
     const std::uint64_t start = hugepage->address() + GranuleCount(first).bytes();
     done = os::calls.purge_lazily(start, GranuleCount(count).bytes()) && done;
-    left &= ~bits_from(first, count);
-  }
+  });
   unlist_dirty(hugepage);
   hugepage->stamp_ms = hugepage->oldest_ms = static_cast<std::uint32_t>(now_ms);
   if (!done) {
