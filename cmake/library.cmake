@@ -13,7 +13,7 @@
 # entry points or none. It also lets us make the internal symbols local, which an archive can't.
 
 file(GLOB_RECURSE brimful_common CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
-list(FILTER brimful_common EXCLUDE REGEX "/src/(arch|abi)/")
+list(FILTER brimful_common EXCLUDE REGEX "/src/(arch|abi|pools)/")
 # The parts of slots/ that differ between the middle layers.
 if(BRIMFUL_MIDDLE STREQUAL "contexts")
   list(FILTER brimful_common EXCLUDE REGEX "/src/slots/locked/")

@@ -4,8 +4,8 @@
 
 A file of src/LAYER may include files of its own layer and of the layers below it. Layers that
 share a rank are siblings and don't know each other: `pools` beside `alloc`, `stats` beside
-`debug`. The public headers (`brimful/…`) are a contract without code and may be included
-anywhere. Includes name a file from src/ on, so that the layer can be read off the line.
+`debug`. `pools` is used without the rest, so it may include `base` and `arch` only. The public
+headers (`brimful/…`) are a contract without code and may be included anywhere. Includes name a file from src/ on, so that the layer can be read off the line.
 
 Conditional compilation is allowed in base/compiler.h, config/build.h and arch/ only: everywhere
 else CMake picks files and `if constexpr` picks code, so that every line is compiled in every
@@ -37,6 +37,8 @@ RANKS: list[tuple[str, ...]] = [
     ("abi",),
 ]
 RANK = {layer: rank for rank, layers in enumerate(RANKS) for layer in layers}
+# Layers that may not include all of what is below them.
+ONLY = {"pools": {"base", "arch"}}
 SUFFIXES = {".h", ".cpp", ".c", ".S", ".inc"}
 CONDITIONALS_ALLOWED = {"base/compiler.h", "config/build.h"}
 
@@ -62,6 +64,8 @@ def include_fault(layer: str, quote: str, target: str, src: Path) -> str | None:
         return f'"{target}": {head} and {layer} are siblings and must not know each other'
     if RANK[head] > RANK[layer]:
         return f'"{target}": {layer} is below {head}; includes only go down'
+    if layer in ONLY and head not in ONLY[layer]:
+        return f'"{target}": {layer} includes {" and ".join(sorted(ONLY[layer]))} only'
     return None
 
 

@@ -38,6 +38,10 @@ class Layers(Tree):
         self.write("src/pools/tlsf.h", '#include "alloc/route.h"\n')
         self.assert_rejected("siblings")
 
+    def test_pools_may_include_the_lowest_layers_only(self) -> None:
+        self.write("src/pools/handle.h", '#include "sync/mutex.h"\n')
+        self.assert_rejected("pools includes arch and base only")
+
     def test_a_bare_file_name_is_rejected(self) -> None:
         self.write("src/pages/heap.h", '#include "run.h"\n')
         self.assert_rejected("a layer's name must come first")
