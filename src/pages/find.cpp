@@ -44,11 +44,13 @@ PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
   for (Hugepage* page = dirty_parts_.back(); page != nullptr && looks != kLooks; page = dirty_parts_.before(page)) {
     ++looks;
     if (page->node != node + 1 || page->has(Hugepage::kTail)) continue;
-    const unsigned longest = longest_run(page->free_and_dirty());
-    const unsigned order = longest * 64 + count_ones(page->free);
-    if (longest < count.raw() || order >= best_order) continue;
+    const std::uint32_t resident = page->free_and_dirty();
+    if (run_starts(resident, count.raw()) == 0) continue;
+    const unsigned order = longest_run(resident) * 64 + count_ones(page->free);
+    if (order >= best_order) continue;
     best = page;
     best_order = order;
+    if (order < (count.raw() + 1) * 64) break;  // it fits exactly
   }
   if (best == nullptr) return {};
   const unsigned first = Filler::place(*best, count.raw(), kAllBits, best->dirty());

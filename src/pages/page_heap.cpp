@@ -143,6 +143,10 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsi
   return take(place, count, node, size_class);
 }
 
+std::uint64_t PageHeap::allocate_resident(GranuleCount count, unsigned node) {
+  return count.raw() < kGranulesPerHugepage ? take(find_resident(count, node), count, node, kNoClass) : 0;
+}
+
 std::uint64_t PageHeap::allocate_for_metadata() {
   return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0, kNoClass);
 }

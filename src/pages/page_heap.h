@@ -70,6 +70,9 @@ class PageHeap {
   std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass,
                          Memory wanted = Memory::kResident);
 
+  // As allocate(), of free memory that is resident, or 0. For runs below a hugepage; for longer ones 0. O(1).
+  std::uint64_t allocate_resident(GranuleCount count, unsigned node = 0);
+
   // One granule of memory that is in a window already, or 0: for the metadata arena.
   std::uint64_t allocate_for_metadata();
 
