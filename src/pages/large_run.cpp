@@ -42,7 +42,8 @@ Run* allocate_large_run(std::size_t usable, std::size_t alignment) {
 }
 
 Run* allocate_resident_run(std::size_t usable) {
-  return make_run(usable, [](GranuleCount granules) { return heap.pages.allocate_resident(granules, os::calls.node()); });
+  return make_run(usable,
+                  [](GranuleCount granules) { return heap.pages.allocate_resident(granules, os::calls.node()); });
 }
 
 void free_large_run(Run* run, std::uint64_t stamp_ms) {

@@ -35,8 +35,8 @@ namespace brimful::pages {
 
 class RunCache {
  public:
-  static constexpr std::size_t kRowPlaces = 16; // a cache line
-  static constexpr std::size_t kRows = 8;       // of lengths of 1 … 7 granules, and of all longer ones
+  static constexpr std::size_t kRowPlaces = 16;  // a cache line
+  static constexpr std::size_t kRows = 8;        // of lengths of 1 … 7 granules, and of all longer ones
   static constexpr std::size_t kPlaces = kRows * kRowPlaces;
 
   struct Taken {

@@ -127,6 +127,10 @@ TEST(Claim, EndsALifeOnce) {
 
 class CachedRuns : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    const sync::MutexLock guard(heap.lock);
+    heap.begin();
+  }
   static Block* make(std::size_t bytes) {
     const sync::MutexLock guard(heap.lock);
     return allocate_large_run(bytes, kGranuleBytes);
