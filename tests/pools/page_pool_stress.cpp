@@ -214,10 +214,10 @@ int main(int count, char** arguments) {
     }
   }
   const std::uint64_t times = is_long ? 100 : 1;
-  Oracle(4096, 60).run(times * 50'000, 1);  // the checker after each operation
-  Oracle(4096, 5'000).run(times * 40'000, 5'000);
+  Oracle(4096, 60).run(times * 40'000, 1);  // the checker after each operation
+  Oracle(4096, 5'000).run(times * 40'000, 4'000);
   Oracle(16384, 300).run(times * 10'000, 10);
   Oracle(65536, 300).run(times * 10'000, 10);
-  Crowd(2'000).run(4, times * 80'000);
+  Crowd(2'000).run(4, times * 40'000);
   return 0;
 }
