@@ -194,7 +194,7 @@ TEST_P(PagePool, FindsADoubleFreeAsLongAsTheMemoryIsFree) {
       const std::size_t usable = brimful_page_pool_usable_size(pool_, block);
       std::memset(block, 0xFF, usable);
       // Handed out again: from the header on, which stands before the block.
-      dead.erase(dead.lower_bound(block - 0), dead.lower_bound(block + usable + 4));
+      dead.erase(dead.lower_bound(block), dead.lower_bound(block + usable + 4));
       live.push_back(block);
     }
     if (turn % 16 == 0) {
