@@ -96,7 +96,7 @@ const char* Checker::check_free_slots(Class& size_class, Run& run) {
 const char* Checker::check_run(Class& size_class, Index index, unsigned group) {
   Run& run = pool_.runs[index];
   // relaxed: the lock is held
-  if (run.base == nullptr || run.size_class.load(std::memory_order_relaxed) != size_class.index ||
+  if (run.base == nullptr || run.class_index.load(std::memory_order_relaxed) != size_class.index ||
       run.units != size_class.units) {
     return broken("a run is not of its class", &run);
   }

@@ -61,7 +61,7 @@ void Pool::give_all_back() {
   for (Index i = 0; i < run_count; ++i) {
     const Run& run = runs[i];
     // relaxed: nobody else is here any more
-    const Class& size_class = class_at(run.size_class.load(std::memory_order_relaxed));
+    const Class& size_class = class_at(run.class_index.load(std::memory_order_relaxed));
     if (run.base != nullptr) host.give_pages(host.context, run.base, size_class.run_bytes);
   }
   const auto give_block = [this](void* pages, std::size_t count) {
