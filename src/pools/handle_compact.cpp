@@ -7,9 +7,10 @@
 //   2. then, while the objects of its emptiest run find room in slightly larger classes (Class::upper): moves them
 //      there, under both locks. The class would have kept a run for a few objects otherwise, and the slots stand empty.
 //
-// A run with an object that can't be moved because it is mapped is left alone for the rest of the sweep: its `pinned_in`
-// becomes the sweep's number, and it goes to the end of its group's ring, so that the head tells whether the group has
-// others. A step that ends before the sweep does leaves the class it has come to in `sweep_class`; the next goes on there.
+// A run with an object that can't be moved because it is mapped is left alone for the rest of the sweep: its
+// `pinned_in` becomes the sweep's number, and it goes to the end of its group's ring, so that the head tells whether the
+// group has others. A step that ends before the sweep does leaves the class it has come to in `sweep_class`; the next
+// goes on there.
 //
 // It ends. In 1 no object moves to a run with fewer objects, so the sum of squares of live objects grows with each move
 // (or the runs not left alone have one less); in 2 objects only ever go to larger classes.

@@ -9,8 +9,8 @@
 //
 // A run belongs to a class, and stands in the list of its group by fullness; objects go into the fullest run that has
 // room. An empty run goes back to the host at once. Compaction takes the other way: from the emptiest run, through the
-// references, to the entries that must learn the new place (handle_compact.cpp). Who may change a word, and when, is the
-// matter of handle_word.h.
+// references, to the entries that must learn the new place (handle_compact.cpp). Who may change a word, and when, is
+// the matter of handle_word.h.
 //
 // When a class has few runs and all are full, an object may stand in a slot of a slightly larger class instead of
 // beginning a run (Class::upper): 256 classes with half a run to spare each would be megabytes.
@@ -192,21 +192,22 @@ class alignas(64) Pool {
   std::uint32_t number;  // in its handles
   std::uint32_t class_count;
   unsigned slot_bits;
+  std::atomic<Index> entry_count{0};
+  Table<Entry> entries;
+  Table<Run> runs;
 
-  std::atomic<std::size_t> held_bytes{0};      // all pages
-  std::atomic<std::size_t> metadata_bytes{0};  // of those: tables and the pool
+  // From here on what is written often, away from what each map reads.
+  alignas(64) std::atomic<std::size_t> held_bytes{0};  // all pages
+  std::atomic<std::size_t> metadata_bytes{0};          // of those: tables and the pool
   std::atomic<std::uint64_t> moved{0};
   std::atomic<std::uint64_t> given_bytes{0};
   std::atomic<std::uint32_t> sweep_class{0};  // the class that compaction has come to
   std::atomic<std::uint16_t> sweep_number{1};
 
-  Lock table_lock;  // the rest is its holder's, but for looking things up
-  std::atomic<Index> entry_count{0};
+  Lock table_lock;  // the rest is its holder's, as is what changes the tables
   Index free_entries = kNone;
   Index run_count = 0;
   Index free_runs = kNone;
-  Table<Entry> entries;
-  Table<Run> runs;
 };
 
 }  // namespace brimful::pools::handle

@@ -8,8 +8,8 @@
 //
 // Blocks grow with the table so that a small directory reaches everything: the first 8 blocks are 1 page each, the next
 // 8 are 2 pages each, then 4 and so on. A block adds at most 1/8 to what is there (and 1 page). With x = page + 8, page
-// being the one that the element would be in if all lay in a row, x's highest four bits give the block and the others the
-// page of it; the same arithmetic on elements needs no step by pages.
+// being the one that the element would be in if all lay in a row, x's highest four bits give the block and the others
+// the page of it; the same arithmetic on elements needs no step by pages.
 //
 //   page        0  1  2  3  4  5  6  7 | 8 9  10 11  12 13 …  22 23 | 24 … 27  28 … 31 …
 //   block       0  1  2  3  4  5  6  7 |  8     9      10  …    15  |    16       17    …
