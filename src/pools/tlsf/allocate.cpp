@@ -28,10 +28,9 @@ void* brimful_tlsf_calloc(brimful_tlsf* pool, size_t count, size_t bytes) {
 void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t bytes) {
   if (!std::has_single_bit(alignment) || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return nullptr;
   if (alignment <= kUnit) return brimful_tlsf_malloc(pool, bytes);
-  if (bytes > kMostRequest - alignment) return nullptr;
+  if (bytes > kMostRequest - alignment - kUnit) return nullptr;
   const std::size_t stride = stride_for(bytes);
-  Block* block = find_free(*pool, stride + alignment + kUnit);
-  if (block == nullptr) block = grow(*pool, stride + alignment + kUnit);
+  Block* block = find_free(*pool, stride_for_aligned(stride, alignment));
   if (block == nullptr) return nullptr;
   std::size_t have = stride_of(block);
   unlist(*pool, block);

@@ -78,6 +78,14 @@ BRIMFUL_COLD Block* grow(Pool& pool, std::size_t stride) {
   return put_back(pool, end, distance(end, sentinel), end->header);
 }
 
+BRIMFUL_COLD bool grow_behind(Pool& pool, Block* block, std::size_t stride) {
+  if (pool.setup.arena == nullptr) return false;
+  const Block* const end = sentinel_of(pool.setup.arena);
+  const Block* const next = at(block, stride_of(block));
+  const bool is_last = next == end || (is_free(next) && at(next, stride_of(next)) == end);
+  return is_last && grow(pool, stride - stride_of(block)) != nullptr;
+}
+
 BRIMFUL_COLD void shrink(Pool& pool, Block* block) {
   Region* const arena = pool.setup.arena;
   if (arena == nullptr || at(block, stride_of(block)) != sentinel_of(arena)) return;

@@ -80,7 +80,14 @@ BRIMFUL_INLINE std::size_t stride_for(std::size_t bytes) {
   return stride < kLeastStride ? kLeastStride : stride;
 }
 
-// Larger requests fail before their stride is computed, which therefore does not overflow.
-inline constexpr std::size_t kMostRequest = BRIMFUL_TLSF_MOST_BYTES;
+// What to look for when a block of `stride` bytes may have to begin later for `alignment`, more than 16: the skipped head
+// is a multiple of 16, at most alignment - 16, and one alignment longer if it is 16, which is no block.
+BRIMFUL_INLINE std::size_t stride_for_aligned(std::size_t stride, std::size_t alignment) {
+  return stride + alignment + kUnit;
+}
+
+// Larger requests fail at once: no region holds them. Strides of the others are below the largest region's bytes, which
+// the lists' table relies on.
+inline constexpr std::size_t kMostRequest = BRIMFUL_TLSF_MOST_BYTES - 4 * kUnit;
 
 }  // namespace brimful::tlsf

@@ -22,6 +22,7 @@
 #include "brimful/tlsf.h"
 #include "pools/tlsf/block.h"
 #include "pools/tlsf/lists.h"
+#include "pools/tlsf/misuse.h"
 
 namespace brimful::tlsf {
 
@@ -92,8 +93,6 @@ struct brimful_tlsf {
 
 namespace brimful::tlsf {
 
-using Pool = brimful_tlsf;
-
 inline constexpr std::size_t kControlBytes = (sizeof(Pool) + kUnit - 1) & ~(kUnit - 1);
 
 BRIMFUL_INLINE std::uint64_t tag_of(const Pool& pool, const Block* block) {
@@ -141,11 +140,19 @@ BRIMFUL_INLINE void count_live(Pool& pool, std::size_t stride) {
   ++pool.counters.live_blocks;
 }
 
+// arena.cpp. A free block of at least `stride` bytes at the arena's end, still in its list; NULL: the pool does not grow.
+Block* grow(Pool& pool, std::size_t stride);
+// Grows the arena until `block` and the free block behind it have `stride` bytes. false: it is not the arena's last live
+// block, or the arena does not grow.
+bool grow_behind(Pool& pool, Block* block, std::size_t stride);
+// Gives the end of the arena back if `block`, which is free, is its last.
+void shrink(Pool& pool, Block* block);
+
 // A free block of at least `stride` bytes, still in its list, or NULL.
 BRIMFUL_INLINE Block* find_free(Pool& pool, std::size_t stride) {
-  const unsigned list = pool.lists.find(list_above(stride));
-  if (BRIMFUL_LIKELY(list != Lists::kNone)) return pool.lists.heads[list];
-  return nullptr;
+  if (refuses_search(pool, stride)) return nullptr;
+  Block* const block = pool.lists.find_fitting(stride);
+  return BRIMFUL_LIKELY(block != nullptr) ? block : grow(pool, stride);
 }
 
 // Takes a free block out of its list.
@@ -186,18 +193,10 @@ BRIMFUL_INLINE Block* release(Pool& pool, Block* block) {
   return put_back(pool, block, stride, header);
 }
 
-// arena.cpp. A free block of at least `stride` bytes at the arena's end, still in its list; NULL: the pool does not grow.
-Block* grow(Pool& pool, std::size_t stride);
-// Gives the end of the arena back if `block`, which is free, is its last.
-void shrink(Pool& pool, Block* block);
-
-// malloc without checks. NULL: no memory.
+// malloc and free of what is known to be right. NULL: no memory.
 BRIMFUL_INLINE void* take(Pool& pool, std::size_t stride) {
-  Block* block = find_free(pool, stride);
-  if (BRIMFUL_UNLIKELY(block == nullptr)) {
-    block = grow(pool, stride);
-    if (block == nullptr) return nullptr;
-  }
+  Block* const block = find_free(pool, stride);
+  if (BRIMFUL_UNLIKELY(block == nullptr)) return nullptr;
   const std::size_t have = stride_of(block);
   unlist(pool, block);
   count_live(pool, cut(pool, block, have, stride, 0));

@@ -87,5 +87,9 @@ void* brimful_tlsf_realloc(brimful_tlsf* pool, void* pointer, size_t bytes) {
   }
   if (extend(*pool, block, have, stride)) return pointer;
   if (Block* const front = slide(*pool, block, have, stride)) return payload_of(front);
+  if (BRIMFUL_UNLIKELY(pool->setup.resize != nullptr) && pool->lists.find_fitting(stride) == nullptr &&
+      grow_behind(*pool, block, stride) && extend(*pool, block, have, stride)) {
+    return pointer;
+  }
   return move(*pool, pointer, have, stride);
 }
