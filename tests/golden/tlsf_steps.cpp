@@ -70,6 +70,7 @@ class Pool {
   // Live blocks from the rest of the pool until `percent` of it are live; at least 8 KiB stay free.
   void fill(int percent) {
     brimful_tlsf_stats stats{};
+    stats.size = sizeof(stats);
     brimful_tlsf_get_stats(pool_, &stats);
     const size_t wanted = stats.total / 100 * percent;
     size_t most = stats.largest_free - 8192;

@@ -127,9 +127,9 @@ TEST(TlsfCheck, FindsAFakeBlockThatReplacedARealOne) {
   // one of equal stride. Only counting and summing what both passes met can tell.
   alignas(16) static std::uint64_t memory[4096];
   brimful_tlsf* const pool = brimful_tlsf_create(memory, sizeof(memory));
-  auto* const a = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 24));
+  auto* const a = words_of(brimful_tlsf_malloc(pool, 24));
   void* const fence = brimful_tlsf_malloc(pool, 24);
-  auto* const owned = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 120));
+  auto* const owned = words_of(brimful_tlsf_malloc(pool, 120));
   brimful_tlsf_free(pool, a);
   ASSERT_EQ(check(pool), nullptr);
   std::uint64_t* const fake = owned + 1;  // a header at 8 modulo 16
@@ -148,8 +148,8 @@ TEST(TlsfCheck, FindsAFakeBlockThatReplacedARealOne) {
 
 TEST(TlsfCheck, SaysWhatIsBrokenAndWhere) {
   const TlsfPool pool(4096);
-  auto* const a = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 24));
-  auto* const b = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 24));
+  auto* const a = words_of(brimful_tlsf_malloc(pool, 24));
+  auto* const b = words_of(brimful_tlsf_malloc(pool, 24));
   brimful_tlsf_malloc(pool, 24);
   brimful_tlsf_free(pool, b);
   const void* where = nullptr;
@@ -260,9 +260,9 @@ TEST_F(TlsfMisuse, AnotherPoolsBlockIsFoundThoughItLiesInThisPool) {
 }
 
 TEST_F(TlsfMisuse, SmashedHeadersOfTheBlockAndItsNeighboursAreFound) {
-  auto* const front = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 104));
-  auto* const block = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 104));
-  auto* const behind = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 104));
+  auto* const front = words_of(brimful_tlsf_malloc(pool, 104));
+  auto* const block = words_of(brimful_tlsf_malloc(pool, 104));
+  auto* const behind = words_of(brimful_tlsf_malloc(pool, 104));
   brimful_tlsf_malloc(pool, 104);
   const auto smash = [&](std::uint64_t* word, std::uint64_t bits) {
     *word ^= bits;
@@ -291,7 +291,7 @@ TEST_F(TlsfMisuse, SmashedHeadersOfTheBlockAndItsNeighboursAreFound) {
 }
 
 TEST_F(TlsfMisuse, WritingToAFreedBlockIsFoundWhenItIsToBeUsedAgain) {
-  auto* const block = static_cast<std::uint64_t*>(brimful_tlsf_malloc(pool, 100));
+  auto* const block = words_of(brimful_tlsf_malloc(pool, 100));
   brimful_tlsf_malloc(pool, 24);
   brimful_tlsf_free(pool, block);
   for (std::uint64_t* const word : {block - 1, block, block + 1}) {

@@ -13,6 +13,19 @@
 
 #include "brimful/tlsf.h"
 
+inline brimful_tlsf_stats stats_of(const brimful_tlsf* pool) {
+  brimful_tlsf_stats stats{};
+  stats.size = sizeof(stats);
+  brimful_tlsf_get_stats(pool, &stats);
+  return stats;
+}
+
+// A block's words, for tests that reach beyond its ends: the compiler does not see where they begin.
+inline std::uint64_t* words_of(void* block) {
+  void* const volatile copy = block;
+  return static_cast<std::uint64_t*>(copy);
+}
+
 class TlsfPool {
  public:
   // A pool whose only region has exactly `region` bytes.
@@ -28,12 +41,7 @@ class TlsfPool {
   operator brimful_tlsf*() const { return pool_; }
   [[nodiscard]] std::byte* region() const { return base_; }
 
-  [[nodiscard]] brimful_tlsf_stats stats() const {
-    brimful_tlsf_stats stats{};
-    stats.size = sizeof(stats);
-    brimful_tlsf_get_stats(pool_, &stats);
-    return stats;
-  }
+  [[nodiscard]] brimful_tlsf_stats stats() const { return stats_of(pool_); }
 
   // Until the pool refuses.
   std::vector<void*> fill(std::size_t bytes) const {

@@ -56,6 +56,7 @@ TEST(TlsfLock, EachCallLocksOnceAndUnlocksOnce) {
   EXPECT_TRUE(brimful_tlsf_locked_remove_region(&locked, region));
   once();
   brimful_tlsf_stats stats{};
+  stats.size = sizeof(stats);
   brimful_tlsf_locked_get_stats(&locked, &stats);
   once();
   EXPECT_EQ(stats.live_blocks, 2);

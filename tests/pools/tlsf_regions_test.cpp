@@ -5,12 +5,6 @@
 
 namespace {
 
-brimful_tlsf_stats stats_of(const brimful_tlsf* pool) {
-  brimful_tlsf_stats stats{};
-  brimful_tlsf_get_stats(pool, &stats);
-  return stats;
-}
-
 TEST(TlsfRegions, CreateWorksAtEachAlignmentAndUsesAllBytes) {
   alignas(64) std::byte memory[32768];
   for (std::size_t skip = 0; skip < 20; ++skip) {

@@ -52,6 +52,7 @@ class Pool {
     for (Slot& slot : slots_) release(slot);
     check();
     brimful_tlsf_stats stats{};
+    stats.size = sizeof(stats);
     brimful_tlsf_get_stats(pool_, &stats);
     if (stats.used != 0 || stats.live_blocks != 0) fail("something is left", seed_, operation_);
     if (stats.free_blocks != stats.regions) fail("free memory was not joined", seed_, operation_);

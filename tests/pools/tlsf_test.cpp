@@ -287,6 +287,17 @@ TEST(Tlsf, LargestFreeSucceedsAndOneByteMoreFails) {
   }
 }
 
+TEST(Tlsf, StatisticsFillNoMoreThanTheCallerKnows) {
+  const TlsfPool pool(4096);
+  brimful_tlsf_stats stats{};
+  stats.size = offsetof(brimful_tlsf_stats, peak);
+  stats.peak = 12345;
+  brimful_tlsf_get_stats(pool, &stats);
+  EXPECT_EQ(stats.total, 4096);
+  EXPECT_EQ(stats.peak, 12345);
+  EXPECT_EQ(stats.size, offsetof(brimful_tlsf_stats, peak));
+}
+
 struct Seen {
   std::vector<void*> blocks;
   std::size_t live = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Statistics of a TLSF pool and the walk through its blocks.
+#include <cstring>
+
 #include "pools/tlsf/pool.h"
 
 namespace brimful::tlsf {
@@ -31,7 +33,7 @@ using namespace brimful::tlsf;
 void brimful_tlsf_get_stats(const brimful_tlsf* pool, struct brimful_tlsf_stats* into) {
   const Counters& counters = pool->counters;
   brimful_tlsf_stats stats = {};
-  stats.size = sizeof(stats);
+  stats.size = into->size;
   stats.total = pool->setup.total;
   stats.used = counters.used;
   stats.peak = counters.peak;
@@ -42,13 +44,14 @@ void brimful_tlsf_get_stats(const brimful_tlsf* pool, struct brimful_tlsf_stats*
   const unsigned list = last_list(pool->lists);
   if (list != Lists::kNone) {
     const Block* const head = pool->lists.heads[list];
-    // A longer request's own list would be a higher one, or its search would look at these blocks and no others.
+    // A longer request is rounded up beyond this list, and its search then looks at these blocks and no others.
     stats.largest_free = longest(head, Lists::kLookedAt) - kHeaderBytes;
     const std::size_t free_bytes = stats.total - stats.overhead - stats.used;
     const std::size_t longest_free = longest(head, counters.free_blocks);
     stats.fragmentation = 1.0 - static_cast<double>(longest_free) / static_cast<double>(free_bytes);
   }
-  *into = stats;
+  // A program built with an older header knows fewer fields.
+  std::memcpy(into, &stats, into->size < sizeof(stats) ? into->size : sizeof(stats));
 }
 
 void brimful_tlsf_walk(const brimful_tlsf* pool, brimful_tlsf_visit* visit, void* context) {
