@@ -26,7 +26,7 @@ void* brimful_tlsf_calloc(brimful_tlsf* pool, size_t count, size_t bytes) {
 }
 
 void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t bytes) {
-  if (!std::has_single_bit(alignment) || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return nullptr;
+  if (!is_alignment(alignment)) return nullptr;
   if (alignment <= kUnit) return brimful_tlsf_malloc(pool, bytes);
   if (bytes > kMostRequest - alignment - kUnit) return nullptr;
   const std::size_t stride = stride_for(bytes);

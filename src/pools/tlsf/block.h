@@ -80,6 +80,11 @@ BRIMFUL_INLINE std::size_t stride_for(std::size_t bytes) {
   return stride < kLeastStride ? kLeastStride : stride;
 }
 
+// A power of two that aligned_alloc serves. Not std::has_single_bit: that is a call into the compiler's runtime.
+BRIMFUL_INLINE bool is_alignment(std::size_t alignment) {
+  return alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= BRIMFUL_TLSF_MOST_ALIGNMENT;
+}
+
 // What to look for when a block of `stride` bytes may have to begin later for `alignment`, more than 16: the skipped head
 // is a multiple of 16, at most alignment - 16, and one alignment longer if it is 16, which is no block.
 BRIMFUL_INLINE std::size_t stride_for_aligned(std::size_t stride, std::size_t alignment) {

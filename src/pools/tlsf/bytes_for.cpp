@@ -25,7 +25,7 @@ struct Needs {
 // false: no pool can serve it.
 bool needs_of(const brimful_tlsf_demand& demand, Needs* needs) {
   const std::size_t alignment = demand.alignment > kUnit ? demand.alignment : kUnit;
-  if (!std::has_single_bit(alignment) || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return false;
+  if (!is_alignment(alignment)) return false;
   if (demand.bytes > kMostRequest - alignment - kUnit) return false;
   const std::size_t stride = stride_for(demand.bytes);
   needs->held = stride + kUnit;
