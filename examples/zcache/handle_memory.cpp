@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Values in the handle pool. What malloc cannot do is in tidy(): when the pages hold noticeably more than the values, each
+// Values in the handle pool. What malloc cannot do is in tidy(): when compaction could give noticeably many pages back, each
 // change of the cache moves a few values into fuller runs, until it is so no longer. Nobody ever waits for a whole
-// compaction, and a cache that does not change pays nothing.
+// compaction, and a cache that does not change pays nothing. What decides is what compaction could gain, not what the
+// pages hold beyond the values: a part of that is rounding, and no move would change it.
 #include <brimful/handle.h>
 
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "value_memory.h"
 
@@ -25,6 +27,7 @@ class HandleMemory final : public ValueMemory {
     options.most_object_bytes = settings.most_value_bytes;
     pool_ = brimful_handle_pool_create(&options);
     if (pool_ == nullptr) throw std::bad_alloc();
+    classes_.resize(stats(nullptr, 0).classes);
   }
   ~HandleMemory() override { brimful_handle_pool_destroy(pool_); }
   HandleMemory(const HandleMemory&) = delete;
@@ -51,8 +54,9 @@ class HandleMemory final : public ValueMemory {
   void tidy(std::size_t stored_bytes) override {
     if (settings_.most_waste_percent < 0) return;
     if (++changes_ % kLookEvery == 0) {
-      const double most = static_cast<double>(stored_bytes) * (1 + settings_.most_waste_percent / 100);
-      compacting_ = static_cast<double>(stats().held_bytes) > most;
+      // Begins at the threshold and goes on to half of it: to the last page would be many moves for little.
+      const double percent = settings_.most_waste_percent / (compacting_ ? 2 : 1);
+      compacting_ = static_cast<double>(reclaimable()) > static_cast<double>(stored_bytes) * percent / 100;
     }
     if (!compacting_) return;
     int more = 0;
@@ -61,20 +65,30 @@ class HandleMemory final : public ValueMemory {
   }
 
   [[nodiscard]] Use use() const override {
-    const brimful_handle_stats now = stats();
+    const brimful_handle_stats now = stats(nullptr, 0);
     return {now.held_bytes, now.metadata_bytes, now.moved};
   }
 
  private:
-  [[nodiscard]] brimful_handle_stats stats() const {
+  brimful_handle_stats stats(brimful_handle_class_stats* classes, std::size_t count) const {
     brimful_handle_stats now{};
     now.size = sizeof(now);
-    brimful_handle_get_stats(pool_, &now, nullptr, 0);
+    now.class_size = sizeof(brimful_handle_class_stats);
+    brimful_handle_get_stats(pool_, &now, classes, count);
     return now;
+  }
+
+  // Bytes that compaction could give back now.
+  std::size_t reclaimable() {
+    stats(classes_.data(), classes_.size());
+    std::size_t bytes = 0;
+    for (const brimful_handle_class_stats& one : classes_) bytes += one.compactable * one.run_bytes;
+    return bytes;
   }
 
   HandleSettings settings_;
   brimful_handle_pool* pool_;
+  std::vector<brimful_handle_class_stats> classes_;
   std::size_t changes_ = 0;
   bool compacting_ = false;
 };

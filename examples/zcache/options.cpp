@@ -25,7 +25,7 @@ const char* const kHelp =
     "  --churn N               after loading, N changes for each value that was loaded                 4\n"
     "  --erase PERCENT         of the changes erase a value; the others put one                        25\n"
     "  --thin PERCENT          after the churn, values are erased until this many are left             40\n"
-    "  --waste PERCENT         handles: compact when pages hold so much more than values; -1: never    3\n"
+    "  --waste PERCENT         handles: compact when it could give back so much of the values; -1: never 3\n"
     "  --moves N               handles: values that one change may move                                16\n"
     "  --settle SECONDS        weigh again after so long with little traffic (some allocators wait)    0\n"
     "  --seed N                of the random choices                                                   1\n"

@@ -49,7 +49,7 @@ class ValueMemory {
 
 struct HandleSettings {
   std::size_t most_value_bytes = 4096;
-  // Compaction begins when the pages hold this many per cent more than the values, and ends below it. Negative: never.
+  // Compaction begins when it could give back this many per cent of the values' bytes. Negative: never.
   double most_waste_percent = 3;
   std::size_t moves_a_step = 16;  // of compaction, in one put or erase
 };
