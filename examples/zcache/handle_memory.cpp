@@ -6,6 +6,7 @@
 // pages hold beyond the values: a part of that is rounding, and no move would change it.
 #include <brimful/handle.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -15,8 +16,10 @@
 namespace zcache {
 namespace {
 
-// Looking at the pool's statistics takes the lock of every class, so it is done once in this many changes.
-constexpr std::size_t kLookEvery = 512;
+// The pool's statistics cost time by its classes and its objects, so they are asked for once in so many changes: a part
+// of the number of values, and not below this.
+constexpr std::size_t kLeastBetweenLooks = 512;
+constexpr std::size_t kValuesALook = 16;
 
 class HandleMemory final : public ValueMemory {
  public:
@@ -53,11 +56,7 @@ class HandleMemory final : public ValueMemory {
 
   void tidy(std::size_t stored_bytes) override {
     if (settings_.most_waste_percent < 0) return;
-    if (++changes_ % kLookEvery == 0) {
-      // Begins at the threshold and goes on to half of it: to the last page would be many moves for little.
-      const double percent = settings_.most_waste_percent / (compacting_ ? 2 : 1);
-      compacting_ = static_cast<double>(reclaimable()) > static_cast<double>(stored_bytes) * percent / 100;
-    }
+    if (++changes_ >= next_look_) look(stored_bytes);
     if (!compacting_) return;
     int more = 0;
     brimful_handle_compact(pool_, settings_.moves_a_step, &more);
@@ -78,18 +77,21 @@ class HandleMemory final : public ValueMemory {
     return now;
   }
 
-  // Bytes that compaction could give back now.
-  std::size_t reclaimable() {
-    stats(classes_.data(), classes_.size());
-    std::size_t bytes = 0;
-    for (const brimful_handle_class_stats& one : classes_) bytes += one.compactable * one.run_bytes;
-    return bytes;
+  // Decides whether to compact until the next look.
+  void look(std::size_t stored_bytes) {
+    const std::size_t objects = stats(classes_.data(), classes_.size()).objects;
+    next_look_ = changes_ + std::max(kLeastBetweenLooks, objects / kValuesALook);
+    std::size_t reclaimable = 0;
+    for (const brimful_handle_class_stats& one : classes_) reclaimable += one.compactable * one.run_bytes;
+    compacting_ =
+        static_cast<double>(reclaimable) > static_cast<double>(stored_bytes) * settings_.most_waste_percent / 100;
   }
 
   HandleSettings settings_;
   brimful_handle_pool* pool_;
   std::vector<brimful_handle_class_stats> classes_;
   std::size_t changes_ = 0;
+  std::size_t next_look_ = kLeastBetweenLooks;
   bool compacting_ = false;
 };
 

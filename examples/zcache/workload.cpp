@@ -28,32 +28,31 @@ class Random {
   std::uint64_t state_;
 };
 
-// How long calls of one kind took.
+// How long calls of one kind took; of very many calls the last ones.
 class Stopwatch {
  public:
-  explicit Stopwatch(std::size_t most_calls) : ns_(most_calls) {}
+  explicit Stopwatch(std::size_t most_calls) : ns_(std::clamp<std::size_t>(most_calls, 1, kMostKept)) {}
 
   template <typename Call>
   auto time(Call&& call) {
     const std::uint64_t began = now_ns();
     const auto result = call();
-    if (calls_ < ns_.size()) {
-      ns_[calls_++] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now_ns() - began, UINT32_MAX));
-    }
+    ns_[calls_++ % ns_.size()] = static_cast<std::uint32_t>(std::min<std::uint64_t>(now_ns() - began, UINT32_MAX));
     return result;
   }
 
   Times times() {
     Times result;
     if (calls_ == 0) return result;
-    std::uint32_t* end = ns_.data() + calls_;
+    const std::size_t kept = std::min(calls_, ns_.size());
+    std::uint32_t* end = ns_.data() + kept;
     std::sort(ns_.data(), end);
     double sum = 0;
     for (const std::uint32_t* i = ns_.data(); i != end; ++i) sum += *i;
     result.calls = calls_;
-    result.mean = sum / static_cast<double>(calls_);
-    result.median = ns_[calls_ / 2];
-    result.p99 = ns_[calls_ - 1 - calls_ / 100];
+    result.mean = sum / static_cast<double>(kept);
+    result.median = ns_[kept / 2];
+    result.p99 = ns_[kept - 1 - kept / 100];
     result.most = *(end - 1);
     return result;
   }
@@ -61,6 +60,8 @@ class Stopwatch {
  private:
   Table<std::uint32_t> ns_;  // not malloc's: it would be weighed with the values
   std::size_t calls_ = 0;
+
+  static constexpr std::size_t kMostKept = std::size_t{1} << 22;
 };
 
 std::unique_ptr<ValueMemory> make_memory(const Options& options) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <random>
@@ -21,9 +22,9 @@ constexpr std::size_t kMostBytes = 4096;
 constexpr std::size_t kKeys = 500;
 
 std::vector<std::byte> bytes_of(std::size_t count, std::uint64_t seed, bool compressible) {
-  std::mt19937_64 random(seed);
+  std::minstd_rand random(static_cast<std::uint32_t>(seed + 1));
   std::vector<std::byte> bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(compressible ? random() % 4 : random());
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> (compressible ? 29 : 8));
   return bytes;
 }
 
@@ -59,7 +60,7 @@ TEST_P(EachCache, AgreesWithAMapOverRandomPutsAndErases) {
   Bed bed = make();
   std::map<std::uint64_t, std::vector<std::byte>> model;
   std::mt19937_64 random(7);
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 5000; ++round) {
     const std::uint64_t key = random() % kKeys * 0x100000001;
     if (random() % 3 == 0) {
       EXPECT_EQ(bed.cache.erase(key), model.erase(key) != 0);
@@ -111,14 +112,15 @@ TEST_P(EachCache, RefusesSizesThatItCannotHoldAndForgetsTheKey) {
   EXPECT_EQ(bed.cache.use().stored_bytes, 0U);
 }
 
+std::string name_of(const testing::TestParamInfo<EachCache::ParamType>& info) {
+  constexpr std::array<const char*, 3> kCodecs{"Zstd", "Lz4", "None"};
+  const auto [handles, kind] = info.param;
+  return std::string(handles ? "Handles" : "Malloc") + kCodecs[static_cast<std::size_t>(kind)];
+}
 INSTANTIATE_TEST_SUITE_P(Zcache, EachCache,
                          testing::Combine(testing::Bool(),
                                           testing::Values(CodecKind::kZstd, CodecKind::kLz4, CodecKind::kNone)),
-                         [](const testing::TestParamInfo<EachCache::ParamType>& info) {
-                           constexpr const char* kNames[] = {"Zstd", "Lz4", "None"};
-                           return std::string(std::get<0>(info.param) ? "Handles" : "Malloc") +
-                                  kNames[static_cast<int>(std::get<1>(info.param))];
-                         });
+                         name_of);
 
 TEST(Zcache, StoresWhatDoesNotCompressAsItCame) {
   Bed bed(false, CodecKind::kZstd, {kKeys, kMostBytes});
@@ -132,12 +134,12 @@ TEST(Zcache, GivesPagesBackWhenValuesWereErasedHereAndThere) {
   constexpr std::size_t kMany = 20000;
   Bed bed(true, CodecKind::kNone, {kMany, kMostBytes});
   for (std::uint64_t key = 0; key < kMany; ++key) ASSERT_TRUE(bed.cache.put(key, bytes_of(300 + key % 600, key, true)));
+  const std::size_t peak = bed.memory->use().held;
   for (std::uint64_t key = 0; key < kMany; ++key) {
     if (key % 4 != 0) bed.cache.erase(key);
   }
   for (std::uint64_t key = 0; key < kMany; key += 4) ASSERT_EQ(bed.get(key), bytes_of(300 + key % 600, key, true));
-  const double live = static_cast<double>(bed.cache.use().stored_bytes);
-  EXPECT_LT(static_cast<double>(bed.memory->use().held), live * 1.2);
+  EXPECT_LT(bed.memory->use().held, peak * 2 / 5) << "a quarter of the values is left";
   EXPECT_GT(bed.memory->use().moved, 0U);
 }
 
