@@ -11,6 +11,12 @@
 namespace brimful::tlsf {
 namespace {
 
+// A live block's stride leads to a header.
+const char* end_fault(const Pool& pool, const Block* block) {
+  const Block* const next = at(block, stride_of(block));
+  return (next->header & kTag) == tag_of(pool, next) ? nullptr : fault::kStrideRange;
+}
+
 // The neighbours of `block`, whose own header is right.
 const char* neighbours_fault(const Pool& pool, const Region* region, const Block* block) {
   const Block* const next = at(block, stride_of(block));
@@ -19,7 +25,7 @@ const char* neighbours_fault(const Pool& pool, const Region* region, const Block
   } else {
     if (const char* const what = header_fault(pool, region, next)) return what;
     if (is_after_free(next)) return fault::kAfterFree;
-    const char* const what = is_free(next) ? free_fault(pool, next) : nullptr;
+    const char* const what = is_free(next) ? free_fault(pool, next) : end_fault(pool, next);
     if (what != nullptr) return what;
   }
   if (!is_after_free(block)) return nullptr;
