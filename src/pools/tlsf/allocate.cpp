@@ -7,6 +7,7 @@
 // be no block, so it is then made longer by one alignment.
 #include <cstring>
 
+#include "base/bits.h"
 #include "pools/tlsf/misuse.h"
 #include "pools/tlsf/pool.h"
 
@@ -26,7 +27,7 @@ void* brimful_tlsf_calloc(brimful_tlsf* pool, size_t count, size_t bytes) {
 }
 
 void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t bytes) {
-  if (!std::has_single_bit(alignment) || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return nullptr;
+  if (brimful::count_ones(alignment) != 1 || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return nullptr;
   if (alignment <= kUnit) return brimful_tlsf_malloc(pool, bytes);
   if (bytes > kMostRequest - alignment - kUnit) return nullptr;
   const std::size_t stride = stride_for(bytes);

@@ -9,6 +9,7 @@
 //     live strides without the requested block's + N * (R - 16)
 //
 // bytes, and one unit more cannot fail. A live stride is its request's, or 16 more where that was left over.
+#include "base/bits.h"
 #include "pools/tlsf/pool.h"
 
 using namespace brimful::tlsf;
@@ -25,7 +26,7 @@ struct Needs {
 // false: no pool can serve it.
 bool needs_of(const brimful_tlsf_demand& demand, Needs* needs) {
   const std::size_t alignment = demand.alignment > kUnit ? demand.alignment : kUnit;
-  if (!std::has_single_bit(alignment) || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return false;
+  if (brimful::count_ones(alignment) != 1 || alignment > BRIMFUL_TLSF_MOST_ALIGNMENT) return false;
   if (demand.bytes > kMostRequest - alignment - kUnit) return false;
   const std::size_t stride = stride_for(demand.bytes);
   needs->held = stride + kUnit;
