@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The libraries compile without a warning and link by compilers other than the one that ships them: clang, and gcc for
-# 64-bit ARM (with the portable sequences). The clang build must also carry a program.
+# 64-bit ARM (with the portable sequences). The pools stand alone there, too; the clang build must carry a program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,6 +18,7 @@ build() { # build PRESET COMPILER
     cat "$log"
     return 1
   fi
+  /usr/bin/python3 tools/check_pool_symbols.py build/"$1"/libbrimful-pools{,-checked}.a
   built+=("$1")
 }
 
