@@ -10,7 +10,7 @@ namespace brimful::pools::handle {
 namespace {
 
 // A class with this many runs has few bytes to spare in the last one, relatively, and stays among its own.
-constexpr std::uint32_t kManyRuns = 32;
+constexpr std::uint32_t kManyRuns = 8;
 
 enum class Lacks : std::uint8_t { kNothing, kEntries, kRun };
 

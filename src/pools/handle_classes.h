@@ -72,7 +72,7 @@ constexpr std::uint64_t waste_millionths(const RunShape& shape, std::size_t slot
 }
 
 constexpr RunShape make_shape(std::size_t slot_bytes, std::size_t page_bytes) {
-  constexpr std::uint64_t kMillionthsPerPage = 700;  // of 4096 bytes; see docs/design/0022
+  constexpr std::uint64_t kMillionthsPerPage = 1400;  // of 4096 bytes; see docs/design/0022
   RunShape best;
   std::uint64_t least_cost = ~std::uint64_t{0};
   for (std::size_t pages = 1; pages * page_bytes <= run_bytes_limit(slot_bytes, page_bytes); ++pages) {
@@ -130,9 +130,10 @@ constexpr bool wastes_at_most(std::size_t page_bytes, std::size_t from, std::siz
   }
   return true;
 }
-static_assert(wastes_at_most(4096, 16, 64, 275000) && wastes_at_most(4096, 65, 256, 55000));
-static_assert(wastes_at_most(4096, 257, 1024, 20000) && wastes_at_most(4096, 1025, 4096, 66000));
-static_assert(wastes_at_most(4096, 4097, 65536, 37000));
+static_assert(wastes_at_most(4096, 16, 64, 275000) && wastes_at_most(4096, 65, 256, 54500));
+static_assert(wastes_at_most(4096, 257, 1024, 21300) && wastes_at_most(4096, 1025, 4096, 67900));
+static_assert(wastes_at_most(4096, 4097, 65536, 36400) && wastes_at_most(16384, 16, 65536, 256000));
+static_assert(wastes_at_most(65536, 65, 65536, 124000));
 
 constexpr bool shapes_hold(std::size_t page_bytes) {
   for (unsigned i = 0; i < kMostClasses; ++i) {

@@ -19,11 +19,11 @@ std::uint32_t next_number() {
   return pools_created.fetch_add(1, std::memory_order_relaxed) % kNumbers + 1;
 }
 
-// The largest class for objects of class `index` when this one has no room: slots up to 1/16 larger, and at least the next.
+// The largest class for objects of class `index` when this one has no room: slots up to 1/12 larger, and at least the next.
 std::uint16_t upper_class(unsigned index, unsigned class_count) {
   const std::size_t bytes = slot_bytes_of(index);
   unsigned upper = index + 1;
-  while (upper + 1 < class_count && slot_bytes_of(upper + 1) <= bytes + bytes / 16) ++upper;
+  while (upper + 1 < class_count && slot_bytes_of(upper + 1) <= bytes + bytes / 12) ++upper;
   return static_cast<std::uint16_t>(upper < class_count ? upper : class_count - 1);
 }
 

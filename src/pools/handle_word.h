@@ -8,7 +8,7 @@
 //
 //   state            meaning                    left by
 //   kFree            no object                  alloc -> kIdle (class's lock)
-//   kIdle            an object, not mapped      map -> kIdle + 1 or kWriting; free -> kFree, compaction -> kMoving (lock)
+//   kIdle            an object, not mapped      map -> kIdle + 1, kWriting; free -> kFree; compaction -> kMoving (lock)
 //   kIdle + n        mapped by n readers        map, unmap
 //   kWriting         mapped for writing         unmap -> kIdle
 //   kMoving          compaction copies it       compaction -> kIdle at another place (lock); map waits for the lock
@@ -42,6 +42,7 @@ inline constexpr std::uint32_t kIdle = 1;
 inline constexpr std::uint32_t kMoving = (1U << kStateBits) - 1;
 inline constexpr std::uint32_t kWriting = kMoving - 1;
 inline constexpr std::uint32_t kMostReaders = kWriting - 1 - kIdle;
+static_assert(kMostReaders == BRIMFUL_HANDLE_MOST_READERS && kMostEntries == BRIMFUL_HANDLE_MOST_OBJECTS);
 
 class Word {
  public:
