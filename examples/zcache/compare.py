@@ -30,7 +30,7 @@ WORKLOADS = {
     "pages-zstd": ["--codec", "zstd"],
     "pages-lz4": ["--codec", "lz4"],
     "pages-lru": ["--codec", "lz4", "--limit", "64M", "--erase", "0"],
-    "objects-64k": ["--codec", "zstd", "--piece", "64K"],
+    "objects-64k": ["--codec", "lz4", "--piece", "64K"],
 }
 STATES = ["loaded", "churned", "thinned"]
 

@@ -3,6 +3,7 @@
 // zcache: a cache of compressed values on the handle pool or on malloc, filled with real files and weighed. README.md beside
 // this file says what for and what came out.
 #include <dlfcn.h>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -37,14 +38,13 @@ void print(const char* name, const Times& times) {
 
 void print(const Weight& weight, bool last) {
   const auto& [state, cache, memory, resident, lazy_free, settled] = weight;
-  const auto ratio = [&](std::size_t bytes) {
-    return cache.stored_bytes == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(cache.stored_bytes);
-  };
+  const double live = static_cast<double>(std::max<std::size_t>(cache.stored_bytes, 1));
   std::printf("    {\"state\": \"%s\", \"values\": %zu, \"raw_values\": %zu, \"source_bytes\": %zu,\n", state,
               cache.keys, cache.raw, cache.source_bytes);
   std::printf("     \"live_bytes\": %zu, \"resident_bytes\": %zu, \"lazy_free_bytes\": %zu, \"settled_bytes\": %zu,\n",
               cache.stored_bytes, resident, lazy_free, settled);
-  std::printf("     \"resident_per_live\": %.4f, \"settled_per_live\": %.4f,\n", ratio(resident), ratio(settled));
+  std::printf("     \"resident_per_live\": %.4f, \"settled_per_live\": %.4f,\n", static_cast<double>(resident) / live,
+              static_cast<double>(settled) / live);
   std::printf("     \"held_bytes\": %zu, \"metadata_bytes\": %zu, \"moved\": %llu, \"evicted\": %llu}%s\n", memory.held,
               memory.metadata, static_cast<unsigned long long>(memory.moved),
               static_cast<unsigned long long>(cache.evicted), last ? "" : ",");
