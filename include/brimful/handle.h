@@ -2,16 +2,16 @@
  *
  * Handle pool: objects that may be moved. zsmalloc's design (Gupta and Minchan Kim, Linux mm/zsmalloc.c) in user
  * space: a handle instead of a pointer, size classes 16 bytes apart, runs of pages as long as waste least, groups of
- * runs by fullness, and compaction, which moves objects into the fullest runs and gives pages back. What it is for: many
- * objects of odd sizes that live long and are looked at seldom, such as a cache of compressed data.
+ * runs by fullness, and compaction, which moves objects into the fullest runs and gives pages back. What it is for:
+ * many objects of odd sizes that live long and are looked at seldom, such as a cache of compressed data.
  *
- * A handle becomes a pointer only between brimful_handle_map() and brimful_handle_unmap(); a mapped object never moves.
- * Any thread may call anything at any time. Locks: one for each size class, one for the pool's two tables; map and unmap
- * take none unless compaction is moving that object, and wait for one copy then. Part of libbrimful-pools.a; needs no
- * operating system. errno is never touched.
+ * A handle becomes a pointer only between brimful_handle_map() and brimful_handle_unmap(); a mapped object never
+ * moves. Any thread may call anything at any time. Locks: one for each size class, one for the pool's two tables; map
+ * and unmap take none unless compaction is moving that object, and wait for one copy then. Part of libbrimful-pools.a;
+ * needs no operating system. errno is never touched.
  *
- * What an object costs beside its bytes: up to 15 bytes of slot (above 4096 bytes: up to 1/32), 4 bytes in its run, 8 in
- * the table of handles, which keeps its greatest length. See docs/design/0022-handle-pool.md.
+ * What an object costs beside its bytes: up to 15 bytes of slot (above 4096 bytes: up to 1/32), 4 bytes in its run,
+ * 8 in the table of handles, which keeps its greatest length. See docs/design/0022-handle-pool.md.
  */
 #ifndef BRIMFUL_HANDLE_H
 #define BRIMFUL_HANDLE_H
@@ -24,8 +24,8 @@ extern "C" {
 
 typedef struct brimful_handle_pool brimful_handle_pool;
 
-/* Names one object of one pool. Never 0. A handle that was freed stays wrong for as long as the pool lives: no number is
- * given out twice. One of another pool is foreign, unless 131071 pools were created between the two. */
+/* Names one object of one pool. Never 0. A handle that was freed stays wrong for as long as the pool lives: no number
+ * is given out twice. One of another pool is foreign, unless 131071 pools were created between the two. */
 typedef uint64_t brimful_handle;
 
 #define BRIMFUL_HANDLE_MOST_OBJECTS 134217728 /* live in one pool, 2^27 */
@@ -60,11 +60,11 @@ brimful_handle_pool* brimful_handle_pool_create(const struct brimful_handle_opti
 void brimful_handle_pool_destroy(brimful_handle_pool* pool);
 
 /* An object of `bytes` bytes (1 ... most_object_bytes; content: any). Into *handle; unchanged on failure: TOO_LARGE,
- * NO_MEMORY, INVALID (0 bytes). O(1), and one get_pages() for a new run, another when a table grows. One class's lock at
- * a time, for constant time; every 16th call the tables'. No lock is held while the host looks for a run's pages. */
+ * NO_MEMORY, INVALID (0 bytes). O(1), and one get_pages() for a new run, another when a table grows. One class's lock
+ * at a time, for constant time; every 16th call the tables'. No lock is held while the host looks for a run's pages. */
 enum brimful_handle_result brimful_handle_alloc(brimful_handle_pool* pool, size_t bytes, brimful_handle* handle);
 
-/* What the caller will do with the bytes. Any number of reads may be mapped at once; writing excludes everything else. */
+/* What the caller will do with the bytes. Many reads may be mapped at once; writing excludes everything else. */
 enum brimful_handle_mode { BRIMFUL_HANDLE_READ = 1, BRIMFUL_HANDLE_WRITE = 2, BRIMFUL_HANDLE_BOTH = 3 };
 
 /* The object's address, aligned to 16, good until the unmap; contiguous. What was written before an unmap is seen after
@@ -74,7 +74,7 @@ enum brimful_handle_mode { BRIMFUL_HANDLE_READ = 1, BRIMFUL_HANDLE_WRITE = 2, BR
 enum brimful_handle_result brimful_handle_map(brimful_handle_pool* pool, brimful_handle handle,
                                               enum brimful_handle_mode mode, void** pointer);
 
-/* Ends one mapping; with several readers it does not matter whose. UNMAPPED: there is none. O(1), a compare-exchange. */
+/* Ends one mapping; of several readers' no matter whose. UNMAPPED: there is none. O(1), one compare-exchange. */
 enum brimful_handle_result brimful_handle_unmap(brimful_handle_pool* pool, brimful_handle handle);
 
 /* Gives the object back; MAPPED while it is mapped. An empty run goes back to the host at once, outside of every lock.
@@ -84,12 +84,12 @@ enum brimful_handle_result brimful_handle_free(brimful_handle_pool* pool, brimfu
 /* Bytes that were asked for, into *bytes; unchanged on failure. O(1), one class's lock. */
 enum brimful_handle_result brimful_handle_size(brimful_handle_pool* pool, brimful_handle handle, size_t* bytes);
 
-/* One bounded step of compaction: moves at most `most_moves` unmapped objects (0: no bound), from the emptiest runs of a
- * class to its fullest, and when that can empty no run any more, from a class's emptiest run to slots at most 1/12
+/* One bounded step of compaction: moves at most `most_moves` unmapped objects (0: no bound), from the emptiest runs of
+ * a class to its fullest, and when that can empty no run any more, from a class's emptiest run to slots at most 1/12
  * larger. Gives the runs that become empty back to the host; returns their bytes. *more, unless NULL: 0 when the step
  * ended a sweep through all classes; a loop on it ends, whatever is mapped. A run of which something is mapped is left
- * alone until the next sweep. Any thread, at the same time as anything: others wait for one object's copy at most, under
- * the lock of its class, or of two. Source: Minchan Kim's zs_compact() in Linux mm/zsmalloc.c. */
+ * alone until the next sweep. Any thread, at the same time as anything: others wait for one object's copy at most,
+ * under the lock of its class, or of two. Source: Minchan Kim's zs_compact() in Linux mm/zsmalloc.c. */
 size_t brimful_handle_compact(brimful_handle_pool* pool, size_t most_moves, int* more);
 
 struct brimful_handle_stats {
@@ -106,8 +106,9 @@ struct brimful_handle_stats {
   struct brimful_pool_lock_stats locks; /* all of the pool's, summed */
 };
 
-/* One size class. Fullness groups are tenths: group[0] is 0, because empty runs are given back at once; group[i] is runs
- * with ((i - 1) * 10, i * 10] % of their objects live, group[10] those of them that are not full, group[11] full ones. */
+/* One size class. Fullness groups are tenths: group[0] is 0, because empty runs are given back at once; group[i] is
+ * runs with ((i - 1) * 10, i * 10] % of their objects live, group[10] those of them that are not full, group[11] full
+ * ones. */
 struct brimful_handle_class_stats {
   size_t object_bytes;
   size_t run_bytes;   /* pages of one run */
@@ -119,13 +120,14 @@ struct brimful_handle_class_stats {
   struct brimful_pool_lock_stats lock;
 };
 
-/* Fills *into, and the first `count` of `classes` unless that is NULL. Takes one lock after the other: each class is of one
- * moment, the whole is not. O(classes + handles): `mapped` is counted from the table. INVALID: a size field is wrong. */
+/* Fills *into, and the first `count` of `classes` unless that is NULL. Takes one lock after the other: each class is
+ * of one moment, the whole is not. O(classes + handles): `mapped` is counted from the table. INVALID: a size field is
+ * wrong. */
 enum brimful_handle_result brimful_handle_get_stats(brimful_handle_pool* pool, struct brimful_handle_stats* into,
                                                     struct brimful_handle_class_stats* classes, size_t count);
 
-/* Looks at every invariant, one class's lock at a time: O(objects). NULL, or the name of the first that is broken and in
- * *where, unless that is NULL, the address that breaks it. No call may be in progress elsewhere. */
+/* Looks at every invariant, one class's lock at a time: O(objects). NULL, or the name of the first that is broken and
+ * in *where, unless that is NULL, the address that breaks it. No call may be in progress elsewhere. */
 const char* brimful_handle_check(brimful_handle_pool* pool, const void** where);
 
 #if defined(__cplusplus)

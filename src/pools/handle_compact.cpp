@@ -7,9 +7,10 @@
 //   2. then, while the objects of its emptiest run find room in slightly larger classes (Class::upper): moves them
 //      there, under both locks. The class would have kept a run for a few objects otherwise, and the slots stand empty.
 //
-// A run with an object that can't be moved because it is mapped is left alone for the rest of the sweep: its `pass`
-// becomes the sweep's number, and it goes to the end of its group's ring, so that the head tells whether the group has
-// others. A step that ends before the sweep does leaves the class it has come to in `sweep`; the next goes on there.
+// A run with an object that can't be moved because it is mapped is left alone for the rest of the sweep: its
+// `pinned_in` becomes the sweep's number, and it goes to the end of its group's ring, so that the head tells whether the
+// group has others. A step that ends before the sweep does leaves the class it has come to in `sweep_class`; the next
+// goes on there.
 //
 // It ends. In 1 no object moves to a run with fewer objects, so the sum of squares of live objects grows with each move
 // (or the runs not left alone have one less); in 2 objects only ever go to larger classes.
@@ -30,12 +31,14 @@ class Step {
       : pool_(pool),
         left_(most_moves == 0 ? ~std::size_t{0} : most_moves),
         // relaxed: numbers that only keep sweeps apart
-        pass_(pool.pass.load(std::memory_order_relaxed)) {}
+        number_(pool.sweep_number.load(std::memory_order_relaxed)) {}
 
-  // False: something is left to do in the class, but no move.
+  // Does what there is to do in the class. False: there are no more moves to do it with.
   bool finish(Class& size_class);
   [[nodiscard]] std::size_t given_bytes() const { return given_bytes_; }
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
+  // Of the next sweep; never 0, which is what a new run has.
+  [[nodiscard]] std::uint16_t next_number() const { return static_cast<std::uint16_t>(number_ % 0xFFFF + 1); }
 
  private:
   struct Pair {
@@ -48,11 +51,11 @@ class Step {
   Pair choose(Class& size_class);
   bool move_up(Class& size_class, Index source);
   bool fits_above(const Class& size_class, Index source);
-  bool count_move(Class& size_class, Index source, bool moved);
+  void count_move(Class& size_class, Index source, bool moved);
 
   Pool& pool_;
   std::size_t left_;
-  std::uint16_t pass_;
+  std::uint16_t number_;
   std::size_t given_bytes_ = 0;
   std::uint64_t moves_ = 0;
   Index empty_ = kNone;  // a run to destroy when the lock is free
@@ -62,7 +65,7 @@ class Step {
 Index Step::emptiest(Class& size_class) {
   for (unsigned groups = size_class.groups & ((1U << kFullGroup) - 1); groups != 0; groups &= groups - 1) {
     const Index head = size_class.head(static_cast<unsigned>(std::countr_zero(groups)));
-    if (pool_.runs[head].pass != pass_) return head;
+    if (pool_.runs[head].pinned_in != number_) return head;
   }
   return kNone;
 }
@@ -76,26 +79,25 @@ Step::Pair Step::choose(Class& size_class) {
   Index target = pool_.fullest_with_room(size_class);
   if (target == source) target = pool_.runs[source].next;
   if (target == source) return {};
-  if (pool_.runs[target].live < pool_.runs[source].live && pool_.runs[target].pass != pass_) {
+  if (pool_.runs[target].live < pool_.runs[source].live && pool_.runs[target].pinned_in != number_) {
     return {target, source};
   }
   return {source, target};
 }
 
 // After an attempt to move an object out of `source`, whose class's lock is held.
-bool Step::count_move(Class& size_class, Index source, bool moved) {
+void Step::count_move(Class& size_class, Index source, bool moved) {
   --left_;  // an attempt that fails has looked at a whole run and counts as well
   Run& run = pool_.runs[source];
   if (!moved) {
     const unsigned group = size_class.group_of(run.live);
-    run.pass = pass_;
+    run.pinned_in = number_;
     pool_.unlink(size_class, source, group);
     pool_.link(size_class, source, group, true);
-    return true;
+    return;
   }
   ++moves_;
   if (run.live == 0) empty_ = source;
-  return true;
 }
 
 // Whether all objects of the run would find room in the classes above, as far as can be seen without their locks.
@@ -117,7 +119,8 @@ bool Step::move_up(Class& size_class, Index source) {
     const LockGuard guard(larger.lock, pool_.host);
     const Index target = pool_.fullest_with_room(larger);
     if (target == kNone) continue;
-    return count_move(size_class, source, pool_.move_object(size_class, source, larger, target));
+    count_move(size_class, source, pool_.move_object(size_class, source, larger, target));
+    return true;
   }
   return false;
 }
@@ -127,8 +130,8 @@ bool Step::advance(Class& size_class) {
   const LockGuard guard(size_class.lock, pool_.host);
   const Pair pair = choose(size_class);
   if (pair.source != kNone) {
-    const bool moved = pool_.move_object(size_class, pair.source, size_class, pair.target);
-    return count_move(size_class, pair.source, moved);
+    count_move(size_class, pair.source, pool_.move_object(size_class, pair.source, size_class, pair.target));
+    return true;
   }
   const Index source = emptiest(size_class);
   return source != kNone && fits_above(size_class, source) && move_up(size_class, source);
@@ -192,13 +195,13 @@ bool Pool::move_object(Class& from, Index source, Class& to, Index target) {
 std::size_t Pool::compact(std::size_t most_moves, int* more) {
   Step step(*this, most_moves);
   // relaxed: where to go on; two steps at once do each other's work
-  std::uint32_t at = sweep.load(std::memory_order_relaxed);
+  std::uint32_t at = sweep_class.load(std::memory_order_relaxed);
   while (at < class_count && step.finish(class_at(at))) ++at;
   const bool done = at >= class_count;
-  sweep.store(done ? 0 : at, std::memory_order_relaxed);                 // relaxed: as above
-  if (done) pass.fetch_add(1, std::memory_order_relaxed);                // relaxed: as above
-  moved.fetch_add(step.moves(), std::memory_order_relaxed);              // relaxed: counters
-  given_bytes.fetch_add(step.given_bytes(), std::memory_order_relaxed);  // relaxed: counters
+  sweep_class.store(done ? 0 : at, std::memory_order_relaxed);                  // relaxed: as above
+  if (done) sweep_number.store(step.next_number(), std::memory_order_relaxed);  // relaxed: as above
+  moved.fetch_add(step.moves(), std::memory_order_relaxed);                     // relaxed: counters
+  given_bytes.fetch_add(step.given_bytes(), std::memory_order_relaxed);         // relaxed: counters
   if (more != nullptr) *more = done ? 0 : 1;
   return step.given_bytes();
 }

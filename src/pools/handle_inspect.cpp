@@ -50,10 +50,10 @@ class Checker {
 
   Pool& pool_;
   const void* where_ = nullptr;
-  std::size_t live_ = 0;          // objects seen
-  std::size_t free_ = 0;          // free entries seen in a list
-  std::size_t run_bytes_ = 0;     // of all runs
-  std::uint32_t class_runs_ = 0;  // these three: of the class
+  std::size_t live_ = 0;        // objects seen
+  std::size_t free_ = 0;        // free entries seen in a list
+  std::size_t run_bytes_ = 0;   // of all runs
+  std::size_t class_runs_ = 0;  // these three: of the class
   std::size_t class_live_ = 0;
   std::size_t class_bytes_ = 0;
 };
@@ -96,7 +96,7 @@ const char* Checker::check_free_slots(Class& size_class, Run& run) {
 const char* Checker::check_run(Class& size_class, Index index, unsigned group) {
   Run& run = pool_.runs[index];
   // relaxed: the lock is held
-  if (run.base == nullptr || run.size_class.load(std::memory_order_relaxed) != size_class.index ||
+  if (run.base == nullptr || run.class_index.load(std::memory_order_relaxed) != size_class.index ||
       run.units != size_class.units) {
     return broken("a run is not of its class", &run);
   }
@@ -145,7 +145,7 @@ const char* Checker::check_class(Class& size_class) {
     return broken("a class's room is counted wrongly", &size_class);
   }
   live_ += class_live_;
-  run_bytes_ += std::size_t{class_runs_} * size_class.run_bytes;
+  run_bytes_ += class_runs_ * size_class.run_bytes;
   if (size_class.free_entry_count > kMostFreeEntries) return broken("a class keeps too many entries", &size_class);
   return check_free_entries(size_class.free_entries, size_class.free_entry_count, true);
 }

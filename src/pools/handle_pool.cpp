@@ -19,7 +19,8 @@ std::uint32_t next_number() {
   return pools_created.fetch_add(1, std::memory_order_relaxed) % kNumbers + 1;
 }
 
-// The largest class for objects of class `index` when this one has no room: slots up to 1/12 larger, and at least the next.
+// The largest class for objects of class `index` when this one has no room: slots up to 1/12 larger, and at least the
+// next.
 std::uint16_t upper_class(unsigned index, unsigned class_count) {
   const std::size_t bytes = slot_bytes_of(index);
   unsigned upper = index + 1;
@@ -61,7 +62,7 @@ void Pool::give_all_back() {
   for (Index i = 0; i < run_count; ++i) {
     const Run& run = runs[i];
     // relaxed: nobody else is here any more
-    const Class& size_class = class_at(run.size_class.load(std::memory_order_relaxed));
+    const Class& size_class = class_at(run.class_index.load(std::memory_order_relaxed));
     if (run.base != nullptr) host.give_pages(host.context, run.base, size_class.run_bytes);
   }
   const auto give_block = [this](void* pages, std::size_t count) {
@@ -119,8 +120,10 @@ bool Pool::take_entries(Chain& chain) {
     if (chain.count++ == 0) chain.tail = taken;
     chain.head = taken;
   }
-  // pairs with: find() (the new entries and blocks)
-  entry_count.store(count, std::memory_order_release);
+  // relaxed: written under this lock only
+  if (count != entry_count.load(std::memory_order_relaxed)) {
+    entry_count.store(count, std::memory_order_release);  // pairs with: find() (the new entries and blocks)
+  }
   return chain.count != 0;
 }
 

@@ -9,8 +9,8 @@
 //
 // A run belongs to a class, and stands in the list of its group by fullness; objects go into the fullest run that has
 // room. An empty run goes back to the host at once. Compaction takes the other way: from the emptiest run, through the
-// references, to the entries that must learn the new place (handle_compact.cpp). Who may change a word, and when, is the
-// matter of handle_word.h.
+// references, to the entries that must learn the new place (handle_compact.cpp). Who may change a word, and when, is
+// the matter of handle_word.h.
 //
 // When a class has few runs and all are full, an object may stand in a slot of a slightly larger class instead of
 // beginning a run (Class::upper): 256 classes with half a run to spare each would be megabytes.
@@ -43,14 +43,14 @@ inline constexpr Reference kFreeReference = 1U << 31;
 inline constexpr std::uint32_t kMuchSlack = 15;
 
 struct alignas(64) Run {
-  char* base = nullptr;                      // of its pages; nullptr: the record is free
-  Index next = kNone;                        // of its group, or next free record
-  Index prev = kNone;                        // of its group
-  std::atomic<std::uint16_t> size_class{0};  // read without the lock, too, to learn which lock
-  std::uint16_t units = 0;                   // bytes of a slot, in kUnitBytes
-  std::uint16_t live = 0;                    // slots
-  std::uint16_t free_slot = kNoSlot;         // the first
-  std::uint16_t pass = 0;                    // of compaction that found an object here which can't be moved
+  char* base = nullptr;                       // of its pages; nullptr: the record is free
+  Index next = kNone;                         // of its group, or next free record
+  Index prev = kNone;                         // of its group
+  std::atomic<std::uint16_t> class_index{0};  // read without the lock, too, to learn which lock
+  std::uint16_t units = 0;                    // bytes of a slot, in kUnitBytes
+  std::uint16_t live = 0;                     // slots
+  std::uint16_t free_slot = kNoSlot;          // the first
+  std::uint16_t pinned_in = 0;                // the sweep of compaction that found an object here which can't be moved
   Reference embedded[kEmbeddedReferences]{};
 };
 static_assert(sizeof(Run) == kRunRecordBytes);
@@ -126,7 +126,7 @@ class alignas(64) Pool {
   // The class that the run of a live word is in; without the lock: was in.
   [[nodiscard]] Class& class_of_place(std::uint32_t place) {
     // relaxed: the caller looks again under the lock
-    return class_at(runs[run_of(place)].size_class.load(std::memory_order_relaxed));
+    return class_at(runs[run_of(place)].class_index.load(std::memory_order_relaxed));
   }
 
   Word wait_for_move(const Entry& entry, Word word);
@@ -192,21 +192,22 @@ class alignas(64) Pool {
   std::uint32_t number;  // in its handles
   std::uint32_t class_count;
   unsigned slot_bits;
+  std::atomic<Index> entry_count{0};
+  Table<Entry> entries;
+  Table<Run> runs;
 
-  std::atomic<std::size_t> held_bytes{0};      // all pages
-  std::atomic<std::size_t> metadata_bytes{0};  // of those: tables and the pool
+  // From here on what is written often, away from what each map reads.
+  alignas(64) std::atomic<std::size_t> held_bytes{0};  // all pages
+  std::atomic<std::size_t> metadata_bytes{0};          // of those: tables and the pool
   std::atomic<std::uint64_t> moved{0};
   std::atomic<std::uint64_t> given_bytes{0};
-  std::atomic<std::uint32_t> sweep{0};  // the class that compaction has come to
-  std::atomic<std::uint16_t> pass{1};   // sweeps so far
+  std::atomic<std::uint32_t> sweep_class{0};  // the class that compaction has come to
+  std::atomic<std::uint16_t> sweep_number{1};
 
-  Lock table_lock;  // the rest is its holder's, but for looking things up
-  std::atomic<Index> entry_count{0};
+  Lock table_lock;  // the rest is its holder's, as is what changes the tables
   Index free_entries = kNone;
   Index run_count = 0;
   Index free_runs = kNone;
-  Table<Entry> entries;
-  Table<Run> runs;
 };
 
 }  // namespace brimful::pools::handle

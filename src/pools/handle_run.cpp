@@ -6,6 +6,16 @@
 #include "pools/handle_pool.h"
 
 namespace brimful::pools::handle {
+namespace {
+
+// No read-modify-write: only the lock's holder writes.
+void change_room(Class& size_class, int by) {
+  // relaxed: see Class::room
+  const std::uint32_t room = size_class.room.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(by);
+  size_class.room.store(room, std::memory_order_relaxed);  // relaxed: see Class::room
+}
+
+}  // namespace
 
 // All slots are free, the lowest first.
 Index Pool::create_run(const Class& size_class) {
@@ -19,11 +29,11 @@ Index Pool::create_run(const Class& size_class) {
   Run& run = runs[made];
   run.base = static_cast<char*>(pages);
   // relaxed: who reads it without the lock looks again under the lock
-  run.size_class.store(size_class.index, std::memory_order_relaxed);
+  run.class_index.store(size_class.index, std::memory_order_relaxed);
   run.units = size_class.units;
   run.live = 0;
   run.free_slot = 0;
-  run.pass = 0;
+  run.pinned_in = 0;
   Reference* references = this->references(size_class, run);
   for (std::uint32_t i = 0; i < size_class.slots; ++i) references[i] = kFreeReference | (i + 1);
   references[size_class.slots - 1] = kFreeReference | kNoSlot;
@@ -47,10 +57,10 @@ void Pool::link(Class& size_class, Index index, unsigned group, bool at_end) {
   }
   // A ring, so that the end is found from the head.
   Run& first = runs[head];
+  Run& last = runs[first.prev];
   run.next = head;
   run.prev = first.prev;
-  runs[first.prev].next = index;
-  first.prev = index;
+  last.next = first.prev = index;
   if (!at_end) head = index;
 }
 
@@ -72,8 +82,7 @@ void Pool::unlink(Class& size_class, Index index, unsigned group) {
 void Pool::add_run(Class& size_class, Index run) {
   link(size_class, run, 1);
   ++size_class.runs;
-  // relaxed: written under the lock; see Class::room
-  size_class.room.fetch_add(size_class.slots, std::memory_order_relaxed);
+  change_room(size_class, size_class.slots);
 }
 
 // kNone: each run is full.
@@ -94,7 +103,7 @@ std::uint32_t Pool::take_slot(Class& size_class, Index index, Reference referenc
     unlink(size_class, index, before);
     link(size_class, index, now);
   }
-  size_class.room.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see add_run()
+  change_room(size_class, -1);
   return slot;
 }
 
@@ -102,12 +111,12 @@ bool Pool::release_slot(Class& size_class, Index index, std::uint32_t slot) {
   Run& run = runs[index];
   references(size_class, run)[slot] = kFreeReference | run.free_slot;
   run.free_slot = static_cast<std::uint16_t>(slot);
-  size_class.room.fetch_add(1, std::memory_order_relaxed);  // relaxed: see add_run()
+  change_room(size_class, 1);
   const unsigned before = size_class.group_of(run.live);
   if (--run.live == 0) {
     unlink(size_class, index, before);
     --size_class.runs;
-    size_class.room.fetch_sub(size_class.slots, std::memory_order_relaxed);  // relaxed: see add_run()
+    change_room(size_class, -static_cast<int>(size_class.slots));
     return true;
   }
   const unsigned now = size_class.group_of(run.live);

@@ -7,8 +7,9 @@
 // price: the table keeps its greatest length. Elements are used again.
 //
 // Blocks grow with the table so that a small directory reaches everything: the first 8 blocks are 1 page each, the next
-// 8 are 2 pages each, then 4 … A block adds at most 1/8 to what is there (and 1 page). With x = page + 8, page being the
-// one that the element would be in if all lay in a row, the block is given by x's highest four bits:
+// 8 are 2 pages each, then 4 and so on. A block adds at most 1/8 to what is there (and 1 page). With x = page + 8, page
+// being the one that the element would be in if all lay in a row, x's highest four bits give the block and the others
+// the page of it; the same arithmetic on elements needs no step by pages.
 //
 //   page        0  1  2  3  4  5  6  7 | 8 9  10 11  12 13 …  22 23 | 24 … 27  28 … 31 …
 //   block       0  1  2  3  4  5  6  7 |  8     9      10  …    15  |    16       17    …
@@ -23,21 +24,7 @@
 
 namespace brimful::pools::handle {
 
-struct TablePlace {
-  unsigned block = 0;
-  std::size_t page = 0;  // of the block
-
-  static constexpr TablePlace of(std::size_t page) {
-    const std::size_t x = page + 8;
-    const auto shift = static_cast<unsigned>(std::bit_width(x)) - 4;
-    return {shift * 8 + static_cast<unsigned>(x >> shift & 7), x & ((std::size_t{1} << shift) - 1)};
-  }
-};
-
 constexpr std::size_t table_block_pages(unsigned block) { return std::size_t{1} << (block / 8); }
-
-static_assert(TablePlace::of(7).block == 7 && TablePlace::of(8).block == 8 && TablePlace::of(9).block == 8);
-static_assert(TablePlace::of(9).page == 1 && TablePlace::of(23).block == 15 && TablePlace::of(24).block == 16);
 
 template <class Element>
 class Table {
@@ -45,28 +32,35 @@ class Table {
   static constexpr unsigned kBlocks = 136;                         // 2^20 - 8 pages
   static constexpr std::size_t kMostPages = std::size_t{1} << 18;  // 1 GiB of pages of 4096 bytes
 
+  struct Place {
+    unsigned block;
+    std::size_t offset;  // in elements
+  };
+
   void set_page_bytes(std::size_t page_bytes) {
     shift_ = static_cast<unsigned>(std::countr_zero(page_bytes / sizeof(Element)));
+    bias_ = std::size_t{8} << shift_;
   }
 
-  // An element below the length that covers() was made true for. The caller learnt the index from somebody who did.
+  [[nodiscard]] Place place_of(std::size_t index) const {
+    const std::size_t x = index + bias_;
+    const auto shift = static_cast<unsigned>(60 - std::countl_zero(x));
+    const std::size_t step = x >> shift;  // 8 … 15
+    return {(shift - shift_) * 8 + static_cast<unsigned>(step) - 8, x - (step << shift)};
+  }
+
+  // An element that has been given out. The caller learnt the index from somebody who knew that.
   Element& operator[](std::size_t index) const {
-    const TablePlace place = TablePlace::of(index >> shift_);
-    return blocks_[place.block][(place.page << shift_) + (index & ((std::size_t{1} << shift_) - 1))];
+    const Place place = place_of(index);
+    return blocks_[place.block][place.offset];
   }
 
   // Whether the block of element `index` is there; the table's lock is held.
-  [[nodiscard]] bool covers(std::size_t index) const {
-    return blocks_[TablePlace::of(index >> shift_).block] != nullptr;
-  }
+  [[nodiscard]] bool covers(std::size_t index) const { return blocks_[place_of(index).block] != nullptr; }
 
   // Pages of the block that element `index` needs, and the block put in place, under the table's lock.
-  [[nodiscard]] std::size_t pages_for(std::size_t index) const {
-    return table_block_pages(TablePlace::of(index >> shift_).block);
-  }
-  void add_block(std::size_t index, void* pages) {
-    blocks_[TablePlace::of(index >> shift_).block] = static_cast<Element*>(pages);
-  }
+  [[nodiscard]] std::size_t pages_for(std::size_t index) const { return table_block_pages(place_of(index).block); }
+  void add_block(std::size_t index, void* pages) { blocks_[place_of(index).block] = static_cast<Element*>(pages); }
 
   // Calls visit(pages, count of pages) for each block, for the end of the pool.
   template <class Visit>
@@ -78,6 +72,7 @@ class Table {
 
  private:
   unsigned shift_ = 0;          // elements of a page, as a power of two
+  std::size_t bias_ = 8;        // elements of 8 pages
   Element* blocks_[kBlocks]{};  // written under the table's lock, once each, before any index into it is given out
 };
 

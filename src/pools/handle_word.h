@@ -75,8 +75,8 @@ constexpr std::uint32_t number_of(brimful_handle handle) {
 constexpr std::uint32_t generation_of(brimful_handle handle) { return handle >> kIndexBits & kRetired; }
 constexpr Index entry_of(brimful_handle handle) { return handle & (kMostEntries - 1); }
 
-// Whether an entry whose word is `word` holds the object of a handle with `generation`. Above the entry's: not given out
-// yet, as the one of a free entry is.
+// Whether an entry whose word is `word` holds the object of a handle with `generation`. A generation above the entry's
+// was not given out yet, nor was that of a free entry.
 constexpr brimful_handle_result judge(Word word, std::uint32_t generation) {
   if (generation < word.generation()) return BRIMFUL_HANDLE_STALE;
   if (generation > word.generation() || word.state() == kFree) return BRIMFUL_HANDLE_FOREIGN;

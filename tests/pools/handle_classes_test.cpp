@@ -51,19 +51,22 @@ TEST(HandleClasses, ReferencesAndSlotsDoNotOverlap) {
   }
 }
 
-TEST(HandleTable, HasEachPageOnceAndGrowsByAnEighthAtMost) {
+TEST(HandleTable, HasEachElementOnceAndGrowsByAnEighthAtMost) {
+  constexpr std::size_t kElements = 2;  // of a page
+  Table<Entry> table;
+  table.set_page_bytes(kElements * sizeof(Entry));
   unsigned block = 0;
-  std::size_t page_of_block = 0;
-  for (std::size_t page = 0; page < Table<Entry>::kMostPages; ++page) {
-    const TablePlace place = TablePlace::of(page);
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < Table<Entry>::kMostPages * kElements; ++i) {
+    const Table<Entry>::Place place = table.place_of(i);
     if (place.block != block) {
       ASSERT_EQ(place.block, block + 1);
-      ASSERT_EQ(page_of_block, table_block_pages(block));
-      ASSERT_LE(table_block_pages(place.block), page / 8 + 1);
+      ASSERT_EQ(offset, table_block_pages(block) * kElements);
+      ASSERT_LE(table_block_pages(place.block), i / kElements / 8 + 1);
       block = place.block;
-      page_of_block = 0;
+      offset = 0;
     }
-    ASSERT_EQ(place.page, page_of_block++);
+    ASSERT_EQ(place.offset, offset++);
   }
   EXPECT_LT(block, Table<Entry>::kBlocks);
 }
