@@ -12,6 +12,7 @@
 
 #include "brimful/pagepool.h"
 #include "page_pool_host.h"
+#include "pools/page_pool/block.h"
 
 namespace brimful::pools {
 namespace {
@@ -89,6 +90,7 @@ TEST_P(PagePool, JoinsWithBothNeighboursWhateverTheOrder) {
   std::vector<int> order{0, 1, 2, 3};
   do {
     std::vector<char*> blocks;
+    blocks.reserve(5);
     for (int i = 0; i < 5; ++i) blocks.push_back(allocate(100));
     for (const int i : order) {
       EXPECT_TRUE(release(blocks[static_cast<std::size_t>(i)]));
@@ -105,11 +107,12 @@ TEST_P(PagePool, GivesEachPageBackWithItsLastBlockAndTheTableShrinks) {
   const std::size_t half = page_bytes() / 2 - 12;
   std::vector<char*> blocks;
   const std::size_t at_first = stats().metadata_bytes;
+  blocks.reserve(4000);
   for (int i = 0; i < 4000; ++i) blocks.push_back(allocate(half));
   const brimful_page_pool_stats full = stats();
   EXPECT_EQ(full.pages, 2000);
   EXPECT_EQ(full.gets, 2000);
-  EXPECT_LE(full.metadata_bytes, 3 * page_bytes() + 2000 * 16 + page_bytes());
+  EXPECT_LE(full.metadata_bytes, 4 * page_bytes() + 32000);
   expect_sound();
   std::mt19937 random(1);
   std::shuffle(blocks.begin(), blocks.end(), random);
@@ -191,7 +194,7 @@ TEST_P(PagePool, FindsADoubleFreeAsLongAsTheMemoryIsFree) {
       const std::size_t usable = brimful_page_pool_usable_size(pool_, block);
       std::memset(block, 0xFF, usable);
       // Handed out again: from the header on, which stands before the block.
-      dead.erase(dead.lower_bound(block - 0), dead.lower_bound(block + usable + 4));
+      dead.erase(dead.lower_bound(block), dead.lower_bound(block + usable + 4));
       live.push_back(block);
     }
     if (turn % 16 == 0) {
@@ -231,7 +234,7 @@ TEST_P(PagePool, StaysSoundWhenTheHostFailsAtAnyCall) {
 
 TEST(PagePoolTable, GrowsItsDirectoryAndFailsWithoutHarmWhenItCannot) {
   // 256 chunks of 256 pages are in the pool itself; the directory's first growth is one call more.
-  constexpr std::size_t kPages = 256 * 256;
+  constexpr std::size_t kPages = 65536;
   brimful_pool_host host = *brimful_pool_host_linux();
   struct Context {
     bool fail = false;
@@ -260,6 +263,41 @@ TEST(PagePoolTable, GrowsItsDirectoryAndFailsWithoutHarmWhenItCannot) {
   for (void* block : blocks) ASSERT_TRUE(brimful_page_pool_free(pool, block));
   EXPECT_STREQ(brimful_page_pool_check(pool, nullptr), nullptr);
   brimful_page_pool_destroy(pool);
+}
+
+TEST(PagePoolBlock, LinksHoldEachAddressOf49BitsAndRefuseOthers) {
+  using page_pool::Block;
+  std::mt19937_64 random(5);
+  Block block{};
+  for (int turn = 0; turn < 10000; ++turn) {
+    const auto spread = static_cast<std::int64_t>(random() << 15) >> 15;
+    Block* const next = Block::at(static_cast<std::uintptr_t>(spread) & ~std::uintptr_t{3});
+    Block* const previous = Block::at(reinterpret_cast<std::uintptr_t>(next) ^ random() % 4096 * 4);
+    ASSERT_TRUE(Block::is_linkable(next));
+    block.set_next(next);
+    block.set_previous(previous);
+    ASSERT_EQ(block.next(), next);
+    ASSERT_EQ(block.previous(), previous);
+    // What lies where a header may have been never says that it is live.
+    ASSERT_TRUE(block.has_clear_bits());
+    ASSERT_FALSE(Block::at(reinterpret_cast<std::uintptr_t>(&block.next_high))->is_live());
+  }
+  for (int bit = 48; bit < 64; ++bit) EXPECT_FALSE(Block::is_linkable(Block::at(std::uintptr_t{1} << bit))) << bit;
+}
+
+TEST(PagePoolBlock, PagesThatNoLinkReachesAreGivenBack) {
+  TestHost host;
+  host.hand_out(reinterpret_cast<void*>(std::uintptr_t{1} << 52));
+  brimful_page_pool* pool = brimful_page_pool_create(host.table());
+  // The third get_pages() is for the table of pages.
+  EXPECT_EQ(brimful_page_pool_malloc(pool, 1), nullptr);
+  EXPECT_STREQ(brimful_page_pool_check(pool, nullptr), nullptr);
+  void* block = brimful_page_pool_malloc(pool, 1);
+  EXPECT_NE(block, nullptr);
+  EXPECT_TRUE(brimful_page_pool_free(pool, block));
+  brimful_page_pool_destroy(pool);
+  EXPECT_EQ(host.bytes(), 0);
+  EXPECT_FALSE(host.has_fault());
 }
 
 TEST(PagePoolCreate, RefusesAHostThatIsNotUsable) {

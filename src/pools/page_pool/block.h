@@ -54,6 +54,7 @@ struct [[gnu::may_alias]] Block {
 
   [[nodiscard]] Block* next() const { return decode(next_high, next_low); }
   [[nodiscard]] Block* previous() const { return decode(previous_high, previous_low); }
+  [[nodiscard]] bool has_clear_bits() const { return ((next_high | previous_high) & 1) == 0; }
   void set_next(const Block* block) {
     next_low = low_of(block);
     next_high = high_of(block);

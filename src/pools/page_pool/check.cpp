@@ -37,6 +37,7 @@ struct Check {
   const char* links(Block* block, std::size_t list) {
     const Block* next = block->next();
     const Block* previous = block->previous();
+    if (!block->has_clear_bits()) return broken("a free block's link has a bit that no link has", block);
     if ((next != nullptr && !is_place(next)) || (previous != nullptr && !is_place(previous))) {
       return broken("a free block's link leads out of the pool's pages", block);
     }

@@ -39,6 +39,7 @@ void PageTable::add(void* page) {
   Entry& ours = entry(fresh);
   ours.page = reinterpret_cast<std::uintptr_t>(page);
   ours.head = kEnd;
+  all_pages_ ^= ours.page;
   if (fresh != 0) {
     // What belongs to the new bucket is in this one.
     std::uint32_t* link = &entry(fresh & mask_ / 2).head;
@@ -67,6 +68,7 @@ std::uint32_t* PageTable::link_to(std::size_t number) const {
 
 void PageTable::remove(const brimful_pool_host& host, std::size_t number) {
   *link_to(number) = entry(number).next;
+  all_pages_ ^= entry(number).page;
   const std::size_t last = count_ - 1;
   if (last != number) {
     *link_to(last) = static_cast<std::uint32_t>(number);
@@ -107,16 +109,18 @@ bool PageTable::has(std::uintptr_t page) const {
 
 bool PageTable::is_sound(std::size_t page_bytes, const void** bad) const {
   std::size_t linked = 0;
+  std::uintptr_t all_pages = 0;
   for (std::size_t bucket = 0; bucket < count_; ++bucket) {
     *bad = &entry(bucket);
     const std::uintptr_t page = entry(bucket).page;
     if (page == 0 || (page & (page_bytes - 1)) != 0) return false;
+    all_pages ^= page;
     for (std::uint32_t i = entry(bucket).head; i != kEnd; i = entry(i).next) {
       // Each entry belongs to one bucket, so none is counted twice but in a ring, which ends here.
       if (i >= count_ || ++linked > count_ || bucket_of(entry(i).page) != bucket) return false;
     }
   }
-  return linked == count_;
+  return linked == count_ && all_pages == all_pages_;
 }
 
 }  // namespace brimful::pools::page_pool

@@ -38,6 +38,8 @@ class PageTable {
   [[nodiscard]] std::size_t bytes() const {
     return chunks_ * kChunkBytes + (directory_ == inside_ ? 0 : capacity_ * sizeof *directory_);
   }
+  // Of entry 0, for tests; null: there is no entry.
+  [[nodiscard]] const void* memory() const { return count_ == 0 ? nullptr : directory_[0]; }
   [[nodiscard]] void* page(std::size_t number) const { return reinterpret_cast<void*>(entry(number).page); }
 
   // Its number, or kNone. `page` may be any address.
@@ -57,7 +59,8 @@ class PageTable {
   // Gives back the table's own memory.
   void give_all(const brimful_pool_host& host);
 
-  // Every entry in its own bucket, once: O(pages). Does not trust what entries say. On false *bad is one that is not.
+  // Every entry in its own bucket, once, and no address changed: O(pages). Reads the table only. On false *bad is near what
+  // is wrong.
   [[nodiscard]] bool is_sound(std::size_t page_bytes, const void** bad) const;
   // find() that ends on smashed chains, too.
   [[nodiscard]] bool has(std::uintptr_t page) const;
@@ -80,7 +83,8 @@ class PageTable {
   bool grow_directory(const brimful_pool_host& host, std::size_t needed);
 
   std::size_t count_ = 0;
-  std::size_t mask_ = 0;  // the least 2^n - 1 that is not below count_ - 1
+  std::size_t mask_ = 0;          // the least 2^n - 1 that is not below count_ - 1
+  std::uintptr_t all_pages_ = 0;  // exclusive or of their addresses: a smashed one is found before anybody follows it
   std::size_t chunks_ = 0;
   std::size_t capacity_ = kInside;  // of directory_, pointers
   Entry** directory_ = inside_;

@@ -68,23 +68,20 @@ BRIMFUL_COLD Block* add_page(brimful_page_pool& pool) {
   return block;
 }
 
-// Is a live block here? Reads nothing outside of the page, whatever it holds. `offset`: of the payload.
-bool is_live_block(const brimful_page_pool& pool, Block* block, std::size_t offset) {
-  const std::size_t size = block->size();
+// Is a live block of `size` bytes here? Reads nothing outside of the page, whatever it holds. `header`: where in the page.
+bool is_live_block(const brimful_page_pool& pool, Block* block, std::size_t header, std::size_t size) {
   const std::size_t before = block->size_before;
-  const std::size_t header = offset - kHeaderBytes;
   if (!block->is_live() || size < kLeastBytes || header + size > pool.host.page_bytes - kHeaderBytes ||
       block->after(size)->size_before != size) {
     return false;
   }
   if (before == 0) return header == kHeaderBytes;
-  return (before & 7) == 0 && before + kHeaderBytes <= header && block->before()->size() == before;
+  return before % 8 == 0 && before + kHeaderBytes <= header && block->before()->size() == before;
 }
 
 // Joins a block that has just died with its free neighbours. Returns the page when nothing else is in it: it is the
 // pool's no longer, and is to be given to the host.
-void* join(brimful_page_pool& pool, Block* block) {
-  std::size_t size = block->size();
+void* join(brimful_page_pool& pool, Block* block, std::size_t size) {
   set_header(block, size, kFree);
   Block* const after = block->after(size);
   if (after->is_free()) {
@@ -146,13 +143,12 @@ void* brimful_page_pool_malloc(brimful_page_pool* pool, std::size_t bytes) {
     block = add_page(*pool);
     if (block == nullptr) return nullptr;
   }
-  const std::size_t rest = block->size() - size;
-  std::size_t taken = size;
-  if (rest >= kLeastBytes) {
-    block->after(size)->size_before = static_cast<std::uint16_t>(size);
-    insert_free(*pool, block->after(size), rest);
-  } else {
-    taken += rest;
+  std::size_t taken = block->size();
+  if (taken - size >= kLeastBytes) {
+    Block* const rest = block->after(size);
+    rest->size_before = static_cast<std::uint16_t>(size);
+    insert_free(*pool, rest, taken - size);
+    taken = size;
   }
   set_header(block, taken, kLive);
   ++pool->live_blocks;
@@ -170,10 +166,11 @@ bool brimful_page_pool_free(brimful_page_pool* pool, void* pointer) {
     const LockGuard guard(pool->lock, pool->host);
     if (pool->table.find(address - offset) == PageTable::kNone) return false;
     Block* const block = Block::of(pointer);
-    if (!is_live_block(*pool, block, offset)) return false;
+    const std::size_t size = block->size();
+    if (!is_live_block(*pool, block, offset - kHeaderBytes, size)) return false;
     --pool->live_blocks;
-    pool->used -= block->size();
-    page = join(*pool, block);
+    pool->used -= size;
+    page = join(*pool, block, size);
   }
   // Without the lock: giving a page back is the longest part of all.
   if (page != nullptr) pool->host.give_pages(pool->host.context, page, pool->host.page_bytes);

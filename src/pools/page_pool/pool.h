@@ -26,8 +26,8 @@ struct brimful_page_pool {
   brimful_pool_host host;
   brimful::pools::Lock lock;
   std::size_t live_blocks;
-  std::size_t used;  // bytes, headers too
   std::size_t peak_pages;
+  std::size_t used;     // bytes, headers too; not beside live_blocks, or the compiler adds both as one vector, slowly
   std::uint64_t gets;   // pages for blocks only
   std::uint64_t gives;  // the same
   brimful::pools::page_pool::FreeLists lists;
