@@ -31,10 +31,16 @@ void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t by
   if (alignment <= kUnit) return brimful_tlsf_malloc(pool, bytes);
   if (bytes > kMostRequest - alignment - kUnit) return nullptr;
   const std::size_t stride = stride_for(bytes);
-  Block* block = find_free(*pool, stride_for_aligned(stride, alignment));
-  if (block == nullptr) return nullptr;
+  const std::size_t wanted = stride_for_aligned(stride, alignment);
+  if (refuses_search(*pool, wanted)) return nullptr;
+  Block* block = pool->lists.take(wanted);
+  if (block != nullptr) {
+    --pool->counters.free_blocks;
+  } else {
+    block = grow(*pool, wanted);
+    if (block == nullptr) return nullptr;
+  }
   std::size_t have = stride_of(block);
-  unlist(*pool, block);
 
   const auto begin = reinterpret_cast<std::uintptr_t>(payload_of(block));
   std::size_t skipped = -begin & (alignment - 1);

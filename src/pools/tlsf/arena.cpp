@@ -61,9 +61,8 @@ void end_arena(Pool& pool) {
   pool.setup.resize(pool.setup.resize_context, 0);
 }
 
-}  // namespace
-
-BRIMFUL_COLD Block* grow(Pool& pool, std::size_t stride) {
+// A free block of at least `stride` bytes at the arena's end, still in its list. NULL: the pool does not grow.
+Block* extend_end(Pool& pool, std::size_t stride) {
   if (pool.setup.resize == nullptr) return nullptr;
   if (pool.setup.arena == nullptr) return begin_arena(pool, stride);
   Block* const end = sentinel_of(pool.setup.arena);
@@ -78,12 +77,27 @@ BRIMFUL_COLD Block* grow(Pool& pool, std::size_t stride) {
   return put_back(pool, end, distance(end, sentinel), end->header);
 }
 
+}  // namespace
+
+BRIMFUL_COLD Block* grow(Pool& pool, std::size_t stride) {
+  Block* const block = extend_end(pool, stride);
+  if (block != nullptr) unlist(pool, block);
+  return block;
+}
+
+BRIMFUL_COLD void* take_from_end(Pool& pool, std::size_t stride) {
+  Block* const block = grow(pool, stride);
+  if (block == nullptr) return nullptr;
+  count_live(pool, cut(pool, block, stride_of(block), stride, 0));
+  return payload_of(block);
+}
+
 BRIMFUL_COLD bool grow_behind(Pool& pool, Block* block, std::size_t stride) {
   if (pool.setup.arena == nullptr) return false;
   const Block* const end = sentinel_of(pool.setup.arena);
   const Block* const next = at(block, stride_of(block));
   const bool is_last = next == end || (is_free(next) && at(next, stride_of(next)) == end);
-  return is_last && grow(pool, stride - stride_of(block)) != nullptr;
+  return is_last && extend_end(pool, stride - stride_of(block)) != nullptr;
 }
 
 BRIMFUL_COLD void shrink(Pool& pool, Block* block) {

@@ -57,7 +57,8 @@ inline std::size_t list_with_head(const Pool& pool, Block* const* slot) {
 // Whether `slot` points to `block`, and is a head or the link of a block.
 inline bool is_slot_of(const Pool& pool, Block* const* slot, const Block* block) {
   const bool is_head = list_with_head(pool, slot) != kLists;
-  if (!is_head && region_of(pool, block_of(static_cast<const void*>(slot))) == nullptr) return false;
+  const auto owner = reinterpret_cast<const Block*>(reinterpret_cast<std::uintptr_t>(slot) - offsetof(Block, next));
+  if (!is_head && region_of(pool, owner) == nullptr) return false;
   return *slot == block;
 }
 

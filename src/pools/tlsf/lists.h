@@ -56,10 +56,10 @@ constexpr std::size_t least_of(unsigned list) {
   return std::size_t{kListsPerPower + list % kListsPerPower} << (power + kUnitShift - 1);
 }
 
-inline constexpr unsigned kLists = list_of(BRIMFUL_TLSF_MOST_BYTES - 1) + 1;
+// A request near the largest may be rounded up beyond what a region holds: that list exists, and stays empty.
+inline constexpr unsigned kLists = list_above(BRIMFUL_TLSF_MOST_BYTES - 1) + 1;
 inline constexpr unsigned kWordBits = 64;
-// A request near the largest may be rounded up to the list behind the last, whose bit must exist, and is 0.
-inline constexpr unsigned kWords = list_above(BRIMFUL_TLSF_MOST_BYTES + kUnit) / kWordBits + 1;
+inline constexpr unsigned kWords = (kLists + kWordBits - 1) / kWordBits;
 
 constexpr bool lists_tile_all_strides() {
   for (unsigned list = 0; list < kLists; ++list) {
@@ -80,16 +80,27 @@ struct Lists {
   std::uint64_t words[kWords];  // bit i of them all: heads[i] is not NULL
   Block* heads[kLists];
 
-  // A block of at least `stride` bytes, or NULL. The first few blocks of the request's own list are looked at, which
-  // rounding up would pass by; a fixed number of them, so that the bound stays one.
-  [[nodiscard]] BRIMFUL_INLINE Block* find_fitting(std::size_t stride) const {
-    Block* block = heads[list_of(stride)];
-    for (unsigned looked_at = 0; block != nullptr && looked_at < kLookedAt; ++looked_at) {
-      if (stride_of(block) >= stride) return block;
-      block = block->next;
+  // Takes out a block of at least `stride` bytes, or NULL: the search finds none. First the list that rounding up leads
+  // to. Before a longer block is cut up, the first few of the request's own list are looked at, which rounding passes by;
+  // a fixed number of them, so that the bound stays one.
+  BRIMFUL_INLINE Block* take(std::size_t stride) {
+    unsigned list = list_above(stride);
+    Block* block = heads[list];
+    if (block == nullptr) {
+      block = heads[list_of(stride)];
+      for (unsigned looked_at = 0; block != nullptr && looked_at < kLookedAt; ++looked_at) {
+        if (stride_of(block) >= stride) {
+          remove(block);
+          return block;
+        }
+        block = block->next;
+      }
+      list = find(list);
+      if (BRIMFUL_UNLIKELY(list == kNone)) return nullptr;
+      block = heads[list];
     }
-    const unsigned list = find(list_above(stride));
-    return list != kNone ? heads[list] : nullptr;
+    remove_head(block, list);
+    return block;
   }
 
   // The first list from `list` on that is not empty, or kNone.
@@ -116,8 +127,20 @@ struct Lists {
       next->slot = &block->next;
       return;
     }
-    words[list / kWordBits] |= std::uint64_t{1} << list % kWordBits;
-    summary |= std::uint64_t{1} << list / kWordBits;
+    const unsigned word = list / kWordBits;
+    words[word] |= std::uint64_t{1} << list % kWordBits;
+    summary |= std::uint64_t{1} << word;
+  }
+
+  // `block` is the first of `list`: what remove() finds out is known.
+  BRIMFUL_INLINE void remove_head(Block* block, unsigned list) {
+    Block* const next = block->next;
+    heads[list] = next;
+    if (next != nullptr) {
+      next->slot = &heads[list];
+    } else {
+      mark_empty(list);
+    }
   }
 
   BRIMFUL_INLINE void remove(Block* block) {

@@ -48,8 +48,9 @@ const char* listed_fault(const Pool& pool, const Block* block) {
 }  // namespace
 
 const char* fault_of(const Pool& pool, const void* pointer) {
-  if (reinterpret_cast<std::uintptr_t>(pointer) % kUnit != 0) return fault::kAligned;
-  const Block* const block = block_of(pointer);
+  const auto place = reinterpret_cast<std::uintptr_t>(pointer);
+  if (place % kUnit != 0) return fault::kAligned;
+  const auto block = reinterpret_cast<const Block*>(place - kHeaderBytes);
   const Region* const region = region_of(pool, block);
   if (region == nullptr) return fault::kOutside;
   if constexpr (kChecked) {
@@ -61,18 +62,20 @@ const char* fault_of(const Pool& pool, const void* pointer) {
 }
 
 const Block* damaged_in_search(const Pool& pool, std::size_t stride, const char** what) {
-  const Block* block = pool.lists.heads[list_of(stride)];
-  for (unsigned looked_at = 0; block != nullptr && looked_at < Lists::kLookedAt; ++looked_at) {
-    *what = listed_fault(pool, block);
-    if (*what != nullptr) return block;
-    if (stride_of(block) >= stride) return nullptr;
-    block = block->next;
+  unsigned list = list_above(stride);
+  if (pool.lists.heads[list] == nullptr) {
+    const Block* block = pool.lists.heads[list_of(stride)];
+    for (unsigned looked_at = 0; block != nullptr && looked_at < Lists::kLookedAt; ++looked_at) {
+      *what = listed_fault(pool, block);
+      if (*what != nullptr) return block;
+      if (stride_of(block) >= stride) return nullptr;
+      block = block->next;
+    }
+    list = pool.lists.find(list);
+    if (list == Lists::kNone) return nullptr;
   }
-  const unsigned list = pool.lists.find(list_above(stride));
-  if (list >= kLists) return nullptr;
-  block = pool.lists.heads[list];
-  *what = listed_fault(pool, block);
-  return *what != nullptr ? block : nullptr;
+  *what = listed_fault(pool, pool.lists.heads[list]);
+  return *what != nullptr ? pool.lists.heads[list] : nullptr;
 }
 
 void report(Pool& pool, const char* what, const void* pointer) {

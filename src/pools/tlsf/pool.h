@@ -140,20 +140,16 @@ BRIMFUL_INLINE void count_live(Pool& pool, std::size_t stride) {
   ++pool.counters.live_blocks;
 }
 
-// arena.cpp. A free block of at least `stride` bytes at the arena's end, still in its list; NULL: the pool does not grow.
+// arena.cpp. Grows the arena until its end is a free block of at least `stride` bytes, and takes that out of its list.
+// NULL: the pool does not grow.
 Block* grow(Pool& pool, std::size_t stride);
+// malloc where the search found nothing. Called last, so that malloc keeps nothing for afterwards.
+void* take_from_end(Pool& pool, std::size_t stride);
 // Grows the arena until `block` and the free block behind it have `stride` bytes. false: it is not the arena's last live
 // block, or the arena does not grow.
 bool grow_behind(Pool& pool, Block* block, std::size_t stride);
 // Gives the end of the arena back if `block`, which is free, is its last.
 void shrink(Pool& pool, Block* block);
-
-// A free block of at least `stride` bytes, still in its list, or NULL.
-BRIMFUL_INLINE Block* find_free(Pool& pool, std::size_t stride) {
-  if (refuses_search(pool, stride)) return nullptr;
-  Block* const block = pool.lists.find_fitting(stride);
-  return BRIMFUL_LIKELY(block != nullptr) ? block : grow(pool, stride);
-}
 
 // Takes a free block out of its list.
 BRIMFUL_INLINE void unlist(Pool& pool, Block* block) {
@@ -195,11 +191,11 @@ BRIMFUL_INLINE Block* release(Pool& pool, Block* block) {
 
 // malloc and free of what is known to be right. NULL: no memory.
 BRIMFUL_INLINE void* take(Pool& pool, std::size_t stride) {
-  Block* const block = find_free(pool, stride);
-  if (BRIMFUL_UNLIKELY(block == nullptr)) return nullptr;
-  const std::size_t have = stride_of(block);
-  unlist(pool, block);
-  count_live(pool, cut(pool, block, have, stride, 0));
+  if (refuses_search(pool, stride)) return nullptr;
+  Block* const block = pool.lists.take(stride);
+  if (BRIMFUL_UNLIKELY(block == nullptr)) return take_from_end(pool, stride);
+  --pool.counters.free_blocks;
+  count_live(pool, cut(pool, block, stride_of(block), stride, 0));
   return payload_of(block);
 }
 

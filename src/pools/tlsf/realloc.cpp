@@ -87,7 +87,7 @@ void* brimful_tlsf_realloc(brimful_tlsf* pool, void* pointer, size_t bytes) {
   }
   if (extend(*pool, block, have, stride)) return pointer;
   if (Block* const front = slide(*pool, block, have, stride)) return payload_of(front);
-  if (BRIMFUL_UNLIKELY(pool->setup.resize != nullptr) && pool->lists.find_fitting(stride) == nullptr &&
+  if (BRIMFUL_UNLIKELY(pool->setup.resize != nullptr) && pool->lists.find(list_above(stride)) == Lists::kNone &&
       grow_behind(*pool, block, stride) && extend(*pool, block, have, stride)) {
     return pointer;
   }
