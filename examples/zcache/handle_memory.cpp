@@ -40,7 +40,10 @@ class HandleMemory final : public ValueMemory {
     brimful_handle handle = 0;
     void* to = nullptr;
     if (brimful_handle_alloc(pool_, bytes.size(), &handle) != BRIMFUL_HANDLE_OK) return 0;
-    if (brimful_handle_map(pool_, handle, BRIMFUL_HANDLE_WRITE, &to) != BRIMFUL_HANDLE_OK) return 0;
+    if (brimful_handle_map(pool_, handle, BRIMFUL_HANDLE_WRITE, &to) != BRIMFUL_HANDLE_OK) {
+      brimful_handle_free(pool_, handle);
+      return 0;
+    }
     std::memcpy(to, bytes.data(), bytes.size());
     brimful_handle_unmap(pool_, handle);
     return handle;
