@@ -17,6 +17,10 @@ foreach(pools IN ITEMS brimful-pools brimful-pools-checked)
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
+  # Else gcc calls __aarch64_cas8_acq and its like, of libgcc, which asks at start-up what the processor has.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    target_compile_options(${pools} PRIVATE -mno-outline-atomics)
+  endif()
 endforeach()
 target_compile_definitions(brimful-pools-checked PRIVATE BRIMFUL_TLSF_CHECK=1)
 foreach(source IN LISTS brimful_pool_sources)
