@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "handle_support.h"
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::tests {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The state machine of src/pools/handle_word.h, each meeting of two calls arranged by hand: what happens to map, unmap,
+// The state machine of src/pools/handle/word.h, each meeting of two calls arranged by hand: what happens to map, unmap,
 // free and size while compaction has an object, and who wins when several free it.
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "handle_support.h"
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::tests {
 namespace {

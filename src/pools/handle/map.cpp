@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Handle pool: map and unmap, one compare-exchange of the entry's word each. See handle_word.h.
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {
 

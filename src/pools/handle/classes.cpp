@@ -2,7 +2,7 @@
 //
 // Handle pool: the shapes of runs, chosen by the compiler, and the proof that they waste little. In a file of their own
 // because that takes it some seconds.
-#include "pools/handle_classes.h"
+#include "pools/handle/classes.h"
 
 namespace brimful::pools::handle {
 namespace {

@@ -3,7 +3,7 @@
 // Handle pool: runs, their groups, and their slots.
 #include <cstring>
 
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {
 namespace {

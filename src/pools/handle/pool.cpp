@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Handle pool: its beginning and end, pages within the limit, and the two tables.
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 #include <new>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Handle pool: statistics, and the checker that proves every invariant or names the first that is broken.
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {
 namespace {

@@ -4,7 +4,7 @@
 //
 // What an allocation lacks (free entries, a run) is fetched with no lock held, and what is not used in the end is given
 // back; so a thread that waits for the host keeps nobody else from the class.
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {
 namespace {

@@ -19,7 +19,7 @@
 // written; the word gets the new place and kIdle (release). The slot it left is free before the lock is.
 #include <cstring>
 
-#include "pools/handle_pool.h"
+#include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {
 namespace {

@@ -24,9 +24,9 @@
 #include <cstdint>
 
 #include "brimful/handle.h"
-#include "pools/handle_classes.h"
-#include "pools/handle_table.h"
-#include "pools/handle_word.h"
+#include "pools/handle/classes.h"
+#include "pools/handle/table.h"
+#include "pools/handle/word.h"
 #include "pools/lock.h"
 
 namespace brimful::pools::handle {
@@ -85,7 +85,7 @@ struct alignas(64) Class {
   Index& head(unsigned group) { return heads[group - 1]; }
   [[nodiscard]] std::size_t slot_bytes() const { return std::size_t{units} * kUnitBytes; }
 
-  // ceil(10 live / slots) by the reciprocal; exact for all runs (tests/pools/handle_classes_test.cpp).
+  // ceil(10 live / slots) by the reciprocal; exact for all runs (tests/pools/handle/classes_test.cpp).
   [[nodiscard]] unsigned group_of(std::uint32_t live) const {
     if (live == slots) return kFullGroup;
     return static_cast<unsigned>(std::uint64_t{live * 10 + slots - 1} * reciprocal >> 32);
