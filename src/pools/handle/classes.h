@@ -4,7 +4,7 @@
 //
 // Classes are 16 bytes apart up to 4096, and above that 32 to each doubling, so that a slot is at most 15 bytes or 1/32
 // larger than what was asked for. A run is 1 … kMostRunPages pages with as many slots as fit. Each slot needs 4 bytes
-// that say whose it is (a reference, handle_pool.h); they stand in one of two places, whichever wastes less:
+// that say whose it is (a reference, handle/pool.h); they stand in one of two places, whichever wastes less:
 //
 //   inside     | slot 0 | slot 1 | … | slot n-1 |  rest  | reference 0 … n-1 |     in what the slots leave over
 //   embedded   | slot 0 | slot 1 | … | slot n-1 |  rest  |                         in the run's record, at most 8 slots

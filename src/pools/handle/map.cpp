@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Handle pool: map and unmap, one compare-exchange of the entry's word each. See handle_word.h.
+// Handle pool: map and unmap, one compare-exchange of the entry's word each. See handle/word.h.
 #include "pools/handle/pool.h"
 
 namespace brimful::pools::handle {

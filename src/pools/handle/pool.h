@@ -9,8 +9,8 @@
 //
 // A run belongs to a class, and stands in the list of its group by fullness; objects go into the fullest run that has
 // room. An empty run goes back to the host at once. Compaction takes the other way: from the emptiest run, through the
-// references, to the entries that must learn the new place (handle_compact.cpp). Who may change a word, and when, is
-// the matter of handle_word.h.
+// references, to the entries that must learn the new place (handle/compact.cpp). Who may change a word, and when, is
+// the matter of handle/word.h.
 //
 // When a class has few runs and all are full, an object may stand in a slot of a slightly larger class instead of
 // beginning a run (Class::upper): 256 classes with half a run to spare each would be megabytes.
@@ -158,7 +158,7 @@ class alignas(64) Pool {
   void link(Class& size_class, Index run, unsigned group, bool at_end = false);
   void unlink(Class& size_class, Index run, unsigned group);
 
-  // Compaction, see handle_compact.cpp.
+  // Compaction, see handle/compact.cpp.
   bool move_object(Class& from, Index source, Class& to, Index target);
   bool try_move_slot(Class& from, Index source, std::uint32_t slot, Class& to, Index target);
 
