@@ -71,7 +71,7 @@ void on_thread_exit(void* value) {
   context->lock.lock();
   release_context(context);
   context->lock.unlock();
-  arch::brimful_thread.context_id = &no_context_id;
+  (state.heap != nullptr ? state.own_id_pointer : arch::brimful_thread.context_id) = &no_context_id;
   state.own_context = nullptr;
   recycle_context(context);
 }

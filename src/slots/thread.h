@@ -17,6 +17,8 @@
 
 namespace brimful::slots {
 
+struct UserHeap;
+
 struct ThreadState {
   std::uint32_t own_id;  // target of the id pointer in thread mode
   std::uint64_t own_cs;  // target of the cs pointer where there is no rseq area
@@ -24,6 +26,8 @@ struct ThreadState {
   bool attached;
   bool gone;  // the exit hook ran
   Context* own_context;
+  UserHeap* heap;               // the thread's current heap (slots/user_heap.h), nullptr: none, or in an OutsideHeap
+  const std::uint32_t* own_id_pointer;  // with a heap: where the id pointer leads otherwise
 };
 extern BRIMFUL_TLS ThreadState thread_state;
 
