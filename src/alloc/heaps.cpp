@@ -11,6 +11,7 @@
 #include "alloc/emergency.h"
 #include "alloc/large.h"
 #include "config/options.h"
+#include "meta/block.h"
 #include "meta/granule_table.h"
 #include "meta/live_map.h"
 #include "os/calls.h"
@@ -23,6 +24,14 @@ namespace {
 using slots::HeapAnswer;
 using slots::HeapHandle;
 using slots::UserHeap;
+
+// As class_of_aligned(), by a load for what most ask for.
+std::size_t class_index(std::size_t bytes, std::size_t alignment) {
+  if (BRIMFUL_LIKELY(bytes <= BRIMFUL_SMALL_MAX && alignment == kObjectAlignment)) {
+    return arch::brimful_block.small[bytes] / 2U;
+  }
+  return class_of_aligned(bytes, alignment);
+}
 
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
@@ -66,7 +75,7 @@ void* allocate_block(UserHeap& heap, HeapHandle handle, std::size_t bytes, std::
 
 // In an OutsideHeap. nullptr and kClosed: the handle is not good.
 void* allocate_from(UserHeap& heap, HeapHandle handle, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
-  const std::size_t index = class_of_aligned(bytes, alignment);
+  const std::size_t index = class_index(bytes, alignment);
   {
     const slots::SlowScope scope;
     if (scope.nested()) {

@@ -102,11 +102,10 @@ void unlist(UserHeap& heap, Slab* slab) {
   slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: for whoever waits for this lock
 }
 
-// Objects of the group (a mask) are free. Returns the slab if that was its last one, to be released. The one that malloc
+// `count` objects of the group (a mask) are free. Returns the slab if that was its last one, to be released. The one that malloc
 // takes from stays, or a program that allocates and frees one object would make a slab each time.
-Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask) {
+Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, std::int32_t count) {
   const bool was_full = is_full(slab);
-  const auto count = static_cast<std::int32_t>(count_ones(mask));
   set_word(slab, group, word_of(slab, group) | mask);
   set_live_objects(slab, live_objects(slab) - count);
   heap.counts.live_blocks -= static_cast<std::uint64_t>(count);
@@ -130,7 +129,7 @@ void collect(UserHeap& heap, List<Slab>& list) {
       const std::uint64_t mask = collect_remote(slab, g);
       if (mask == 0) continue;
       check_collected(slab, g, mask);
-      emptied = put_back(heap, slab, g, mask);
+      emptied = put_back(heap, slab, g, mask, static_cast<std::int32_t>(count_ones(mask)));
     }
     if (emptied != nullptr) release_slab(emptied);
     slab = next;
@@ -206,7 +205,7 @@ void free_in_heap(Slab* slab, std::uint64_t index) {
     const HeapScope scope(*heap);
     is_open = heap->is_open;
     twice = heap_number(slab) != heap->number || (word_of(slab, group) & bit) != 0;
-    if (BRIMFUL_LIKELY(is_open && !twice)) emptied = put_back(*heap, slab, group, bit);
+    if (BRIMFUL_LIKELY(is_open && !twice)) emptied = put_back(*heap, slab, group, bit, 1);
     look = is_time_to_look(*heap);
   }
   if (BRIMFUL_UNLIKELY(!is_open)) meta::report_destroyed("free", slab->object(index));
