@@ -143,10 +143,11 @@ int brimful_heap_set_limit(brimful_heap* heap, std::size_t limit_bytes) {
 int brimful_heap_get_stats(brimful_heap* heap, struct brimful_heap_stats* into) {
   if (into->size < kFirstVersionBytes) return EINVAL;
   brimful_heap_stats found = {};
-  const int error = visit(heap, "brimful_heap_get_stats", [&](const UserHeap& of) {
+  const int error = visit(heap, "brimful_heap_get_stats", [&](UserHeap& of) {
     const slots::HeapCounts& counts = of.counts;
-    found = {into->size,         of.limit_bytes,     counts.live_bytes, counts.peak_bytes,   counts.held_bytes,
-             counts.live_blocks, counts.slabs,       counts.large_blocks, counts.refused};
+    const slots::Held held = slots::held_by_stand_ins(of);
+    found = {into->size,         of.limit_bytes,     counts.live_bytes - held.bytes, counts.peak_bytes,   counts.held_bytes,
+             counts.live_blocks - held.objects, counts.slabs,       counts.large_blocks, counts.refused};
   });
   if (error != 0) return error;
   memset(into, 0, found.size);

@@ -25,6 +25,13 @@ using slots::HeapAnswer;
 using slots::HeapHandle;
 using slots::UserHeap;
 
+// Where a request goes. A stand-in: of the calling thread, whose current heap it is.
+struct Source {
+  UserHeap& heap;
+  HeapHandle handle;
+  slots::StandIn* stand_in;
+};
+
 // As class_of_aligned(), by a load for what most ask for.
 std::size_t class_index(std::size_t bytes, std::size_t alignment) {
   if (BRIMFUL_LIKELY(bytes <= BRIMFUL_SMALL_MAX && alignment == kObjectAlignment)) {
@@ -43,38 +50,43 @@ Run* run_of(void* block) {
   return find_huge(start);
 }
 
-void* allocate_object(UserHeap& heap, HeapHandle handle, ClassId size_class, HeapAnswer* answer) {
-  void* object = slots::allocate_in(heap, handle, size_class, answer);
+void* allocate_object(const Source& source, ClassId size_class, HeapAnswer* answer) {
+  const auto attempt = [&] {
+    return source.stand_in != nullptr
+               ? slots::allocate_through(*source.stand_in, source.heap, size_class, answer)
+               : slots::allocate_in(source.heap, source.handle, size_class, answer);
+  };
+  void* object = attempt();
   if (BRIMFUL_UNLIKELY(*answer == HeapAnswer::kNoMemory)) {
     slots::reclaim_all();
-    object = slots::allocate_in(heap, handle, size_class, answer);
+    object = attempt();
   }
   if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
   return object;
 }
 
-void* allocate_block(UserHeap& heap, HeapHandle handle, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
+void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
   *answer = HeapAnswer::kNoMemory;
   if (bytes > kMostBytes) return nullptr;
   const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
   {
     const slots::SlowScope scope;
-    *answer = slots::charge(heap, handle, usable);
+    *answer = slots::charge(source.heap, source.handle, usable);
     if (*answer != HeapAnswer::kDone) return nullptr;
   }
   void* block = allocate_run_of(bytes, alignment);
   const slots::SlowScope scope;
   if (block != nullptr) {
-    slots::adopt_block(heap, run_of(block));
+    slots::adopt_block(source.heap, run_of(block));
   } else {
-    slots::uncharge(heap, usable);
+    slots::uncharge(source.heap, usable);
     *answer = HeapAnswer::kNoMemory;
   }
   return block;
 }
 
 // In an OutsideHeap. nullptr and kClosed: the handle is not good.
-void* allocate_from(UserHeap& heap, HeapHandle handle, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
+void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
   const std::size_t index = class_index(bytes, alignment);
   {
     const slots::SlowScope scope;
@@ -84,9 +96,9 @@ void* allocate_from(UserHeap& heap, HeapHandle handle, std::size_t bytes, std::s
     }
     slots::prepare();
     prepare_emergency();
-    if (index < kClassCount) return allocate_object(heap, handle, static_cast<ClassId>(index), answer);
+    if (index < kClassCount) return allocate_object(source, static_cast<ClassId>(index), answer);
   }
-  return allocate_block(heap, handle, bytes, alignment, answer);
+  return allocate_block(source, bytes, alignment, answer);
 }
 
 void* or_enomem(void* block) {
@@ -94,26 +106,29 @@ void* or_enomem(void* block) {
   return block;
 }
 
-}  // namespace
-
-void* allocate_in_heap(HeapHandle handle, std::size_t bytes, std::size_t alignment, const char* call) {
-  UserHeap& heap = slots::heap_of(handle, call);
+void* allocate_for(const Source& source, std::size_t bytes, std::size_t alignment, const char* call) {
   HeapAnswer answer = HeapAnswer::kDone;
   void* block = nullptr;
   {
     const os::ErrnoGuard errno_guard;
     const slots::OutsideHeap outside;
-    block = allocate_from(heap, handle, bytes, alignment, &answer);
+    block = allocate_from(source, bytes, alignment, &answer);
   }
-  if (BRIMFUL_UNLIKELY(answer == HeapAnswer::kClosed)) slots::report_closed(heap, handle, call);
+  if (BRIMFUL_UNLIKELY(answer == HeapAnswer::kClosed)) slots::report_closed(source.heap, source.handle, call);
   return or_enomem(block);
 }
 
+}  // namespace
+
+void* allocate_in_heap(HeapHandle handle, std::size_t bytes, std::size_t alignment, const char* call) {
+  return allocate_for({slots::heap_of(handle, call), handle, nullptr}, bytes, alignment, call);
+}
+
 void* allocate_in_current_heap(std::size_t bytes, std::size_t alignment) {
-  const os::ErrnoGuard errno_guard;
-  const UserHeap& heap = *slots::thread_state.heap;
+  UserHeap& heap = *slots::thread_state.heap;
   // relaxed: constant while the heap is some thread's current one
-  return allocate_in_heap(heap.handle.load(std::memory_order_relaxed), bytes, alignment, "malloc");
+  const HeapHandle handle = heap.handle.load(std::memory_order_relaxed);
+  return allocate_for({heap, handle, slots::thread_state.stand_in}, bytes, alignment, "malloc");
 }
 
 void* allocate_beside(std::uint32_t heap_number, std::size_t bytes) {

@@ -105,6 +105,7 @@ void bury_blocks(Run* run, std::uint64_t now_ms) {
 void bury(UserHeap& heap) {
   const std::uint64_t now_ms = os::calls.now_ms();
   bury_slabs(heap.full, now_ms);
+  bury_slabs(heap.lent, now_ms);  // of threads that did not survive a fork
   for (List<Slab>& slabs : heap.partial) bury_slabs(slabs, now_ms);
   bury_blocks(heap.blocks, now_ms);
   heap.blocks = nullptr;

@@ -13,6 +13,7 @@
 
 #include "meta/misuse.h"
 #include "pages/heap.h"
+#include "slots/stand_in.h"
 #include "slots/start.h"
 #include "slots/user_heap.h"
 
@@ -132,7 +133,7 @@ void OutsideHeap::leave_current_heap() {
 void OutsideHeap::enter_current_heap(UserHeap* heap) {
   ThreadState& state = thread_state;
   state.own_id_pointer = arch::brimful_thread.context_id;
-  arch::brimful_thread.context_id = &no_context_id;
+  arch::brimful_thread.context_id = state.stand_in != nullptr ? &state.stand_in->id : &no_context_id;
   std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread, which misses from here on
   state.heap = heap;
 }
@@ -151,6 +152,22 @@ int prepare_for_thread_exit() {
   return pthread_setspecific(exit_key, &exit_key);
 }
 
+namespace {
+
+void leave_for_good(UserHeap& heap) {
+  OutsideHeap::leave_current_heap();
+  StandIn* stand_in = thread_state.stand_in;
+  thread_state.stand_in = nullptr;
+  if (stand_in != nullptr) {
+    return_all(*stand_in, heap);
+    recycle_stand_in(stand_in);
+  }
+  const HeapScope scope(heap);
+  --heap.users;
+}
+
+}  // namespace
+
 bool choose_heap(UserHeap* heap, HeapHandle handle) {
   UserHeap* before = thread_state.heap;
   if (heap != nullptr) {
@@ -158,11 +175,10 @@ bool choose_heap(UserHeap* heap, HeapHandle handle) {
     if (!is_good(*heap, handle)) return false;
     ++heap->users;
   }
-  if (before != nullptr) OutsideHeap::leave_current_heap();
-  if (heap != nullptr) OutsideHeap::enter_current_heap(heap);
-  if (before != nullptr) {
-    const HeapScope scope(*before);
-    --before->users;
+  if (before != nullptr) leave_for_good(*before);
+  if (heap != nullptr) {
+    thread_state.stand_in = take_stand_in();
+    OutsideHeap::enter_current_heap(heap);
   }
   return true;
 }

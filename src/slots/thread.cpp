@@ -173,7 +173,7 @@ Context* context_of(std::uint32_t id) {
 
 Context* current_context() {
   const std::uint32_t id = current_id();
-  if (id == arch::kNoContext) return nullptr;
+  if (id >= kMaxContexts) return nullptr;  // none, or a stand-in
   Context* context = context_of(id);
   if (BRIMFUL_LIKELY(context != nullptr)) return context;
   const sync::MutexLock guard(pages::heap.lock);

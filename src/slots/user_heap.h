@@ -10,12 +10,12 @@
 //
 // A heap's slab has an owner that no context is, above BRIMFUL_OWNER_SHARED: the fast path of free() sends such objects
 // the slow way as it is. So they are never in a magazine and never in a context, and when a heap is destroyed
-// nobody holds anything of it. All of a slab is in its freed words, written under the heap's lock; nothing is offered. The remote
+// nobody holds anything of it. All of a slab is in its freed words, written under the heap's lock, but for what a stand-in has. The remote
 // masks belong to signal handlers, who must not wait for the lock; the next holder takes over what they say.
 //
-// A thread's *current* heap costs the fast paths nothing either: the thread's id pointer leads to the id of no context
-// while it has one, as before it was attached, so malloc misses and the slow path finds the heap. What a slow path does for
-// others than the heap, it does in an OutsideHeap, where the thread is as any other.
+// A thread's *current* heap costs the fast paths nothing either: the thread's id pointer leads to a stand-in (slots/stand_in.h)
+// while it has one. What a slow path does for others than the heap, it does in an OutsideHeap, where the thread is as any
+// other.
 //
 // One lock for each heap. Rejected: a context for each heap and CPU (27 KiB each, and its magazines, slots and queues would have
 // to be emptied by barriers before a destroy: time that depends on CPUs), and a lock for each class (3.4 KiB more, for
@@ -64,6 +64,7 @@ struct UserHeap {
   UserHeap* next_free;  // destroyed ones, the longest ago first; the list's lock
   Run* blocks;          // large ones, linked by heap_next and heap_prev
   List<Slab> full;
+  List<Slab> lent;  // to threads' stand-ins, each to one (slots/stand_in.h)
   List<Slab> partial[kClassCount];
 };
 
@@ -154,6 +155,19 @@ int purge_heaps(bool at_once);
 void reclaim_heaps();
 
 // --- a heap's slabs and blocks (slots/user_heap.cpp) --------------------------------------------------------------
+
+// An object of the class for a thread whose current heap it is; its stand-in gets those beside it. As allocate_in().
+void* allocate_through(StandIn& stand_in, UserHeap& heap, ClassId size_class, HeapAnswer* answer);
+
+// The stand-in holds nothing of the heap any more. Takes the heap's lock.
+void return_all(StandIn& stand_in, UserHeap& heap);
+
+// Objects that stand-ins hold: free, but counted as live. Caller holds the heap's lock.
+struct Held {
+  std::uint64_t objects;
+  std::size_t bytes;
+};
+Held held_by_stand_ins(UserHeap& heap);
 
 // An object of the class. nullptr: see *answer. Takes the heap's lock.
 void* allocate_in(UserHeap& heap, HeapHandle handle, ClassId size_class, HeapAnswer* answer);

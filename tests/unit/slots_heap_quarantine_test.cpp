@@ -15,6 +15,8 @@
 namespace brimful {
 namespace {
 
+using testing::FakeOs;
+
 const bool is_hardened = setenv("BRIMFUL_CONF", "front_end:thread,purge_delay_ms:-1,tier:hardened", 1) == 0;
 
 stats::Snapshot snapshot() {
