@@ -80,18 +80,21 @@ int brimful_heap_set_limit(brimful_heap* heap, size_t limit_bytes);
 
 /* One heap's numbers. Later versions may add members at the end. */
 struct brimful_heap_stats {
-  size_t size;         /* set by the caller: sizeof(struct brimful_heap_stats) */
-  size_t limit_bytes;  /* 0: none */
-  size_t live_bytes;   /* usable bytes of live blocks: what the limit is compared with */
-  size_t peak_bytes;   /* the most that live_bytes ever was */
-  size_t held_bytes;   /* address space of slabs and large blocks */
+  size_t size;        /* set by the caller: sizeof(struct brimful_heap_stats) */
+  size_t limit_bytes; /* 0: none */
+  size_t live_bytes;  /* usable bytes of live blocks: what the limit is compared with */
+  size_t peak_bytes;  /* the most that live_bytes ever was; see below */
+  size_t held_bytes;  /* address space of slabs and large blocks */
   uint64_t live_blocks;
   uint64_t slabs;        /* that blocks of up to 32 KiB lie in */
   uint64_t large_blocks; /* above 32 KiB; of live_blocks */
   uint64_t refused;      /* requests that the limit refused */
 };
 
-/* Fills *into. Members that this library does not know are set to 0. Returns 0, or EINVAL when into->size is less than
+/* Without a limit, a thread whose current heap it is holds up to 64 blocks or 16 KiB of each size class ready for malloc.
+ * They count for peak_bytes, and for nothing else.
+ *
+ * Fills *into. Members that this library does not know are set to 0. Returns 0, or EINVAL when into->size is less than
  * that of the structure's first version, or EDEADLK as brimful_heap_set_limit(). O(1). */
 int brimful_heap_get_stats(brimful_heap* heap, struct brimful_heap_stats* into);
 

@@ -146,8 +146,9 @@ int brimful_heap_get_stats(brimful_heap* heap, struct brimful_heap_stats* into) 
   const int error = visit(heap, "brimful_heap_get_stats", [&](UserHeap& of) {
     const slots::HeapCounts& counts = of.counts;
     const slots::Held held = slots::held_by_stand_ins(of);
-    found = {into->size,         of.limit_bytes,     counts.live_bytes - held.bytes, counts.peak_bytes,   counts.held_bytes,
-             counts.live_blocks - held.objects, counts.slabs,       counts.large_blocks, counts.refused};
+    found = {into->size,        of.limit_bytes,      counts.live_bytes - held.bytes,
+             counts.peak_bytes, counts.held_bytes,   counts.live_blocks - held.objects,
+             counts.slabs,      counts.large_blocks, counts.refused};
   });
   if (error != 0) return error;
   memset(into, 0, found.size);

@@ -52,9 +52,8 @@ Run* run_of(void* block) {
 
 void* allocate_object(const Source& source, ClassId size_class, HeapAnswer* answer) {
   const auto attempt = [&] {
-    return source.stand_in != nullptr
-               ? slots::allocate_through(*source.stand_in, source.heap, size_class, answer)
-               : slots::allocate_in(source.heap, source.handle, size_class, answer);
+    return source.stand_in != nullptr ? slots::allocate_through(*source.stand_in, source.heap, size_class, answer)
+                                      : slots::allocate_in(source.heap, source.handle, size_class, answer);
   };
   void* object = attempt();
   if (BRIMFUL_UNLIKELY(*answer == HeapAnswer::kNoMemory)) {

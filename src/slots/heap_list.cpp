@@ -57,8 +57,8 @@ UserHeap* make_structure() {
   auto* heap = static_cast<UserHeap*>(pages::heap.arena.allocate(sizeof(UserHeap)));
   if (heap == nullptr) return nullptr;
   heap->number = number;
-  heap->handle.store(kOneGeneration | number, std::memory_order_relaxed);     // relaxed: published by the store below
-  chunk[number % kChunkHeaps].store(heap, std::memory_order_release);  // pairs with: heap_of_number() (the heap)
+  heap->handle.store(kOneGeneration | number, std::memory_order_relaxed);  // relaxed: published by the store below
+  chunk[number % kChunkHeaps].store(heap, std::memory_order_release);      // pairs with: heap_of_number() (the heap)
   made = number;
   return heap;
 }
@@ -126,7 +126,8 @@ void report_closed(const UserHeap& heap, HeapHandle handle, const char* call) {
 void OutsideHeap::leave_current_heap() {
   ThreadState& state = thread_state;
   state.heap = nullptr;
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread, which allocates as usual
+  std::atomic_signal_fence(
+      std::memory_order_seq_cst);  // pairs with: a handler on this thread, which allocates as usual
   arch::brimful_thread.context_id = state.own_id_pointer;
 }
 
@@ -134,7 +135,8 @@ void OutsideHeap::enter_current_heap(UserHeap* heap) {
   ThreadState& state = thread_state;
   state.own_id_pointer = arch::brimful_thread.context_id;
   arch::brimful_thread.context_id = state.stand_in != nullptr ? &state.stand_in->id : &no_context_id;
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread, which misses from here on
+  std::atomic_signal_fence(
+      std::memory_order_seq_cst);  // pairs with: a handler on this thread, which misses from here on
   state.heap = heap;
 }
 
@@ -197,6 +199,17 @@ Closed close_heap(UserHeap& heap, HeapHandle handle) {
   const sync::MutexLock guard(list_lock);
   give_structure(&heap);
   return Closed::kYes;
+}
+
+sync::LockUse heap_lock_use(std::uint64_t* locks) {
+  sync::LockUse sum = list_lock.use();
+  *locks = 0;
+  for (UserHeap* heap = heap_of_number(1); heap != nullptr; heap = heap_of_number(heap->number + 1)) {
+    sum += heap->lock.use();
+    ++*locks;
+  }
+  if (*locks != 0) ++*locks;  // without a heap, the list's serves forks alone
+  return sum;
 }
 
 void lock_heaps_for_fork() {

@@ -27,8 +27,8 @@ struct ThreadState {
   bool attached;
   bool gone;  // the exit hook ran
   Context* own_context;
-  UserHeap* heap;               // the thread's current heap (slots/user_heap.h), nullptr: none, or in an OutsideHeap
-  StandIn* stand_in;            // where malloc's hits find that heap's objects (slots/stand_in.h); nullptr: it has no hits
+  UserHeap* heap;     // the thread's current heap (slots/user_heap.h), nullptr: none, or in an OutsideHeap
+  StandIn* stand_in;  // where malloc's hits find that heap's objects (slots/stand_in.h); nullptr: it has no hits
   const std::uint32_t* own_id_pointer;  // with a heap: where the id pointer leads otherwise
 };
 extern BRIMFUL_TLS ThreadState thread_state;

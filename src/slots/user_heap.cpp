@@ -5,87 +5,23 @@
 
 #include <bit>
 
-#include "base/check.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "slots/front_end.h"
+#include "slots/heap_slabs.h"
 #include "slots/slab.h"
-#include "slots/stand_in.h"
 
 namespace brimful::slots {
 namespace {
 
-// Calls until somebody looks at the clock.
-constexpr std::int32_t kCallsPerLook = 64;
 // A heap that holds more than this gets slabs whose memory is there already, where there are such.
 constexpr std::size_t kManyBytes = std::size_t{1} << 20;
+
 // A slab is looked at for free pages when it has waited for two looks, then at every eighth; as slots/free_pages.cpp does.
 constexpr unsigned kWaitLooks = 2;
 constexpr unsigned kLookPeriod = 8;
-
-// Objects of a heap's slab. The heap's lock orders all who ask and change.
-std::int32_t live_objects(const Slab* slab) {
-  return slab->countdown.load(std::memory_order_relaxed);  // relaxed: as above
-}
-void set_live_objects(Slab* slab, std::int32_t count) {
-  slab->countdown.store(count, std::memory_order_relaxed);  // relaxed: as above
-}
-std::uint64_t word_of(Slab* slab, unsigned group) {
-  return slab->word(group).load(std::memory_order_relaxed);  // relaxed: as above
-}
-void set_word(Slab* slab, unsigned group, std::uint64_t bits) {
-  slab->word(group).store(bits, std::memory_order_release);  // pairs with: owner_bits() (the objects' last use)
-}
-
-// A slab's `least` says nothing else here: it is a stand-in's, in the heap's list of those.
-bool is_lent(const Slab* slab) { return slab->least != 0; }
-
-bool is_full(const Slab* slab) { return live_objects(slab) == static_cast<std::int32_t>(slab->count); }
-std::size_t bytes_of(const Slab* slab) { return GranuleCount(slab->shape().granules).bytes(); }
-
-bool is_time_to_look(UserHeap& heap) {
-  if (--heap.until_look > 0) return false;
-  heap.until_look = kCallsPerLook;
-  return true;
-}
-
-// The limit forbids bytes more.
-bool exceeds(UserHeap& heap, std::size_t bytes) {
-  if (heap.limit_bytes == 0) return false;
-  const std::size_t live = heap.counts.live_bytes;
-  if (live <= heap.limit_bytes && bytes <= heap.limit_bytes - live) return false;
-  ++heap.counts.refused;
-  return true;
-}
-
-void add_live(UserHeap& heap, std::size_t bytes) {
-  heap.counts.live_bytes += bytes;
-  if (heap.counts.live_bytes > heap.counts.peak_bytes) heap.counts.peak_bytes = heap.counts.live_bytes;
-}
-
-Slab* add_slab(UserHeap& heap, ClassId size_class) {
-  const bool is_small = heap.counts.held_bytes < kManyBytes;
-  Slab* slab = make_slab(size_class, kOwnerHeap, is_small ? Expected::kFew : Expected::kMany);
-  if (slab == nullptr) return nullptr;
-  slab->last_owner.store(heap.number, std::memory_order_relaxed);  // relaxed: nobody has an object of it
-  slab->least = 0;
-  set_live_objects(slab, 0);
-  heap.partial[size_class].push_back(slab);
-  ++heap.counts.slabs;
-  heap.counts.held_bytes += bytes_of(slab);
-  return slab;
-}
-
-// The lowest group of a slab with a free object that has one: so what is live lies together.
-unsigned lowest_group(Slab* slab) {
-  unsigned group = slab->rest;
-  while (word_of(slab, group) == 0) ++group;
-  BRIMFUL_CHECK(group < slab->groups);
-  slab->rest = static_cast<std::uint8_t>(group);
-  return group;
-}
 
 void* take_from(UserHeap& heap, Slab* slab) {
   const unsigned group = lowest_group(slab);
@@ -102,34 +38,6 @@ void* take_from(UserHeap& heap, Slab* slab) {
   add_live(heap, slab->shape().bytes);
   const std::uint64_t index = group * kGroupObjects + static_cast<unsigned>(std::countr_zero(free));
   return reinterpret_cast<void*>(slab->object(index));
-}
-
-// The slab is empty and leaves the heap: the caller, who may let go of the heap's lock first, releases it.
-void unlist(UserHeap& heap, Slab* slab) {
-  heap.partial[slab->size_class].remove(slab);
-  --heap.counts.slabs;
-  heap.counts.held_bytes -= bytes_of(slab);
-  slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: for whoever waits for this lock
-}
-
-// `count` objects of the group (a mask) are free. Returns the slab if that was its last one, to be released. The one that malloc
-// takes from stays, or a program that allocates and frees one object would make a slab each time.
-Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, std::int32_t count) {
-  const bool was_full = is_full(slab);
-  set_word(slab, group, word_of(slab, group) | mask);
-  set_live_objects(slab, live_objects(slab) - count);
-  heap.counts.live_blocks -= static_cast<std::uint64_t>(count);
-  heap.counts.live_bytes -= static_cast<std::size_t>(count) * slab->shape().bytes;
-  slab->idle_ticks = 0;
-  if (group < slab->rest) slab->rest = static_cast<std::uint8_t>(group);
-  if (is_lent(slab)) return nullptr;
-  if (was_full) {
-    heap.full.remove(slab);
-    heap.partial[slab->size_class].push_back(slab);
-  }
-  if (live_objects(slab) != 0 || slab == heap.partial[slab->size_class].front()) return nullptr;
-  unlist(heap, slab);
-  return slab;
 }
 
 void collect(UserHeap& heap, List<Slab>& list) {
@@ -175,6 +83,44 @@ void note_nested(UserHeap& heap) {
 }
 
 }  // namespace
+
+Slab* add_slab(UserHeap& heap, ClassId size_class) {
+  const bool is_small = heap.counts.held_bytes < kManyBytes;
+  Slab* slab = make_slab(size_class, kOwnerHeap, is_small ? Expected::kFew : Expected::kMany);
+  if (slab == nullptr) return nullptr;
+  slab->last_owner.store(heap.number, std::memory_order_relaxed);  // relaxed: nobody has an object of it
+  slab->least = 0;
+  set_live_objects(slab, 0);
+  heap.partial[size_class].push_back(slab);
+  ++heap.counts.slabs;
+  heap.counts.held_bytes += bytes_of(slab);
+  return slab;
+}
+
+void unlist(UserHeap& heap, Slab* slab) {
+  heap.partial[slab->size_class].remove(slab);
+  --heap.counts.slabs;
+  heap.counts.held_bytes -= bytes_of(slab);
+  slab->owner.store(kOwnerReleased, std::memory_order_relaxed);  // relaxed: for whoever waits for this lock
+}
+
+Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, std::int32_t count) {
+  const bool was_full = is_full(slab);
+  set_word(slab, group, word_of(slab, group) | mask);
+  set_live_objects(slab, live_objects(slab) - count);
+  heap.counts.live_blocks -= static_cast<std::uint64_t>(count);
+  heap.counts.live_bytes -= static_cast<std::size_t>(count) * slab->shape().bytes;
+  slab->idle_ticks = 0;
+  if (group < slab->rest) slab->rest = static_cast<std::uint8_t>(group);
+  if (is_lent(slab)) return nullptr;
+  if (was_full) {
+    heap.full.remove(slab);
+    heap.partial[slab->size_class].push_back(slab);
+  }
+  if (live_objects(slab) != 0 || slab == heap.partial[slab->size_class].front()) return nullptr;
+  unlist(heap, slab);
+  return slab;
+}
 
 void* allocate_in(UserHeap& heap, HeapHandle handle, ClassId size_class, HeapAnswer* answer) {
   void* object = nullptr;
@@ -248,127 +194,6 @@ void take_over_nested(UserHeap& heap) {
   collect(heap, heap.full);
   collect(heap, heap.lent);
   for (List<Slab>& list : heap.partial) collect(heap, list);
-}
-
-namespace {
-
-// How many objects a stand-in gets at a time: of large ones few, so that memory that was never touched stays so.
-std::uint32_t most_lent(const UserHeap& heap, const Slab* slab) {
-  if (heap.limit_bytes != 0) return 1;
-  const std::uint32_t count = kOfferedBytes / slab->shape().bytes;
-  return count < 1 ? 1 : count < kGroupObjects ? count : kGroupObjects;
-}
-
-// The lowest bits of a mask, so many.
-std::uint64_t lowest_bits(std::uint64_t mask, std::uint32_t count) {
-  std::uint64_t rest = mask;
-  for (; count != 0 && rest != 0; --count) rest &= rest - 1;
-  return mask & ~rest;
-}
-
-// What is left of the group that the slot leads to is the heap's again.
-void empty_slot(StandIn& stand_in, UserHeap& heap, ClassId size_class) {
-  Slab* slab = stand_in.lent[size_class];
-  Slot& slot = stand_in.slots[size_class];
-  std::uint64_t* word = slot.word;
-  // A handler on this thread finds the slot empty, or its group as it was. relaxed: nobody else looks
-  std::atomic_ref(slot.word).store(&arch::brimful_zero_word, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread
-  if (word == &arch::brimful_zero_word) return;
-  const auto group = static_cast<unsigned>(word - slab->words() - BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t));
-  const std::uint64_t left = slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
-  if (left == 0) return;
-  slab->offered(group).store(0, std::memory_order_relaxed);  // relaxed: as above
-  put_back(heap, slab, group, left, static_cast<std::int32_t>(count_ones(left)));
-}
-
-// The slab is the heap's again.
-void take_back(StandIn& stand_in, UserHeap& heap, ClassId size_class) {
-  Slab* slab = stand_in.lent[size_class];
-  stand_in.lent[size_class] = nullptr;
-  slab->least = 0;
-  heap.lent.remove(slab);
-  (is_full(slab) ? heap.full : heap.partial[size_class]).push_back(slab);
-}
-
-// A slab with free objects that is lent to the stand-in; nullptr when there is no memory.
-Slab* slab_to_lend(StandIn& stand_in, UserHeap& heap, ClassId size_class) {
-  if (Slab* slab = stand_in.lent[size_class]) {
-    if (!is_full(slab)) return slab;
-    take_back(stand_in, heap, size_class);
-  }
-  Slab* slab = heap.partial[size_class].front();
-  if (slab == nullptr) slab = add_slab(heap, size_class);
-  if (slab == nullptr) return nullptr;
-  heap.partial[size_class].remove(slab);
-  heap.lent.push_back(slab);
-  slab->least = 1;
-  slab->purged_at = 0;
-  stand_in.lent[size_class] = slab;
-  return slab;
-}
-
-// The first of the objects is the caller's, the others the slot's.
-void* lend(StandIn& stand_in, UserHeap& heap, Slab* slab) {
-  const unsigned group = lowest_group(slab);
-  const std::uint64_t free = word_of(slab, group);
-  const std::uint64_t lent = lowest_bits(free, most_lent(heap, slab));
-  const std::uint32_t count = count_ones(lent);
-  set_word(slab, group, free & ~lent);
-  slab->offered(group).store(lent & (lent - 1), std::memory_order_relaxed);  // relaxed: read by reports
-  set_live_objects(slab, live_objects(slab) + static_cast<std::int32_t>(count));
-  heap.counts.live_blocks += count;
-  add_live(heap, std::size_t{count} * slab->shape().bytes);
-  Slot& slot = stand_in.slots[slab->size_class];
-  slot.base = slab->object(std::uint64_t{group} * kGroupObjects);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread, which takes from the slot
-  // relaxed: this thread's own
-  std::atomic_ref(slot.word).store(slab->words() + group + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t),
-                                   std::memory_order_relaxed);
-  return reinterpret_cast<void*>(slot.base + static_cast<unsigned>(std::countr_zero(lent)) * slab->shape().bytes);
-}
-
-}  // namespace
-
-void* allocate_through(StandIn& stand_in, UserHeap& heap, ClassId size_class, HeapAnswer* answer) {
-  void* object = nullptr;
-  bool look = false;
-  {
-    const HeapScope scope(heap);
-    empty_slot(stand_in, heap, size_class);
-    *answer = HeapAnswer::kOverLimit;
-    if (BRIMFUL_UNLIKELY(exceeds(heap, kSizeClasses[size_class].bytes))) return nullptr;
-    *answer = HeapAnswer::kNoMemory;
-    Slab* slab = slab_to_lend(stand_in, heap, size_class);
-    if (slab == nullptr) return nullptr;
-    object = lend(stand_in, heap, slab);
-    look = is_time_to_look(heap);
-  }
-  if (BRIMFUL_UNLIKELY(look)) tick();
-  *answer = HeapAnswer::kDone;
-  return object;
-}
-
-void return_all(StandIn& stand_in, UserHeap& heap) {
-  const HeapScope scope(heap);
-  for (std::size_t c = 0; c < kClassCount; ++c) {
-    if (stand_in.lent[c] == nullptr) continue;
-    empty_slot(stand_in, heap, static_cast<ClassId>(c));
-    take_back(stand_in, heap, static_cast<ClassId>(c));
-  }
-}
-
-Held held_by_stand_ins(UserHeap& heap) {
-  Held held = {};
-  for (Slab* slab = heap.lent.front(); slab != nullptr; slab = slab->next) {
-    std::uint64_t objects = 0;
-    for (unsigned g = 0; g < slab->groups; ++g) {
-      objects += count_ones(slab->offered(g).load(std::memory_order_relaxed));  // relaxed: a figure for reports
-    }
-    held.objects += objects;
-    held.bytes += objects * slab->shape().bytes;
-  }
-  return held;
 }
 
 HeapAnswer charge(UserHeap& heap, HeapHandle handle, std::size_t bytes) {

@@ -141,6 +141,9 @@ enum class Closed : std::uint8_t { kYes, kBusy, kBefore };
 // Destroys the heap. kBusy: it is some thread's current one; kBefore: the handle is not good.
 Closed close_heap(UserHeap& heap, HeapHandle handle);
 
+// Sum over the heaps' locks, those of destroyed ones included, and the list's. *locks: how many. No lock.
+sync::LockUse heap_lock_use(std::uint64_t* locks);
+
 // For fork(): every heap's lock and the list's.
 void lock_heaps_for_fork();
 void unlock_heaps();

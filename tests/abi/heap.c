@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#pragma weak brimful_get_lock_stats
 #pragma weak brimful_get_memory_stats
 #pragma weak brimful_heap_create
 #include "brimful/brimful.h"
@@ -270,9 +271,18 @@ static void the_current_heap_serves_every_name(void) {
   CHECK_PTR_EQ(brimful_heap_current(), NULL);
   CHECK_EQ(brimful_heap_set_current(heap), 0);
   CHECK_PTR_EQ(brimful_heap_current(), heap);
-  void* blocks[] = {malloc(100),         malloc(5000),        malloc(100000),           malloc(3 << 20),
-                    calloc(10, 10),      calloc(1000, 100),   realloc(NULL, 50),        aligned_alloc(256, 100),
-                    memalign(4096, 100), valloc(100),         aligned_alloc(65536, 10), brimful_malloc(100),
+  void* blocks[] = {malloc(100),
+                    malloc(5000),
+                    malloc(100000),
+                    malloc(3 << 20),
+                    calloc(10, 10),
+                    calloc(1000, 100),
+                    realloc(NULL, 50),
+                    aligned_alloc(256, 100),
+                    memalign(4096, 100),
+                    valloc(100),
+                    aligned_alloc(65536, 10),
+                    brimful_malloc(100),
                     NULL};
   enum { kBlocks = sizeof blocks / sizeof blocks[0] };
   CHECK_EQ(posix_memalign(&blocks[kBlocks - 1], 64, 100), 0);
@@ -475,6 +485,36 @@ static void the_whole_heaps_statistics_count_heaps(void) {
   CHECK_EQ(now.live + now.slab_free + now.run_free + now.metadata, now.resident);
 }
 
+static void locks_of_heaps_are_counted(void) {
+  brimful_heap* heap = new_heap(0);
+  struct brimful_lock_stats before = {.size = sizeof before};
+  CHECK_EQ(brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 0, &before), 0);
+  CHECK_GE(before.locks, 2);
+  for (int i = 0; i < 1000; ++i) free(brimful_heap_malloc(heap, 64));
+  struct brimful_lock_stats after = {.size = sizeof after};
+  CHECK_EQ(brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 0, &after), 0);
+  CHECK_GE(after.acquisitions - before.acquisitions, 2000);
+  CHECK_LE(after.acquisitions - before.acquisitions, 2100);
+  CHECK_EQ(brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 16, &after), EINVAL);
+  CHECK_EQ(brimful_heap_destroy(heap), 0);
+}
+
+// malloc's hits take nothing but what the thread was lent; they are not told apart from the heap's other objects.
+static void a_current_heap_takes_its_lock_once_for_many_objects(void) {
+  brimful_heap* heap = new_heap(0);
+  CHECK_EQ(brimful_heap_set_current(heap), 0);
+  struct brimful_lock_stats before = {.size = sizeof before}, after = before;
+  brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 0, &before);
+  for (int i = 0; i < 10000; ++i) *(char*)malloc(48) = 1;
+  brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 0, &after);
+  CHECK_EQ(stats_of(heap).live_blocks, 10000);
+  CHECK_EQ(stats_of(heap).live_bytes, 480000);
+  if (!is_hardened()) CHECK_LE(after.acquisitions - before.acquisitions, 10000 / 64 + 10);
+  CHECK_EQ(brimful_heap_set_current(NULL), 0);
+  CHECK_EQ(stats_of(heap).live_blocks, 10000);
+  CHECK_EQ(brimful_heap_destroy(heap), 0);
+}
+
 static void free_pages_of_a_thinned_heap_go_back(void) {
   brimful_heap* heap = new_heap(0);
   for (size_t i = 0; i < kMany; ++i) memset(many[i] = brimful_heap_malloc(heap, 4096), 1, 4096);
@@ -615,6 +655,8 @@ int main(void) {
   RUN(a_forked_child_goes_on_with_its_heaps);
   RUN(statistics_add_up);
   RUN(the_whole_heaps_statistics_count_heaps);
+  RUN(locks_of_heaps_are_counted);
+  RUN(a_current_heap_takes_its_lock_once_for_many_objects);
   RUN(free_pages_of_a_thinned_heap_go_back);
   RUN(heaps_come_and_go_without_growth);
   RUN(many_heaps_live_side_by_side);
