@@ -80,7 +80,7 @@ bench-concurrency: lib study ## threads that meet: all rivals, each front end, t
 	@/usr/bin/python3 bench/run_concurrency.py $(CONCURRENCY)
 
 .PHONY: bench-memory
-bench-memory: lib ## memory: bursts, grown and thinned heaps, a long life, populate (15 minutes; MEMORY=--short: 4)
+bench-memory: lib ## memory: bursts, grown and thinned heaps, a long life (15 minutes; MEMORY=--short: 4)
 	@tools/install-deps.sh bench
 	@/usr/bin/python3 bench/run_memory.py $(MEMORY)
 

@@ -6,7 +6,7 @@ The tables between the two marker lines of that page are made here and nowhere e
 the text cannot differ from the data it cites. Of each kind the newest file is taken, unless files
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
 scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`;
-footprint, grown, thp and populate by `make bench-memory`; the means over all workloads and real programs
+footprint, grown and thp by `make bench-memory`; the means over all workloads and real programs
 are those of the league and real files shown.
 `--check` only says whether the page is up to date.
 """
@@ -42,12 +42,11 @@ BENCH = {
     "footprint": "Memory: what is held after large objects, bursts and a long life",
     "grown": "Memory: a heap grown to 2 GiB, read at random",
     "thp": "Memory: nine objects in ten freed, with THP=always",
-    "populate": "Memory: populate by its levels",
 }
 # Of these only the figures about threads are shown: `brimful bench report --concurrency`.
 ABOUT_THREADS = ("concurrency", "sweeps", "storms", "designs")
 # Of these only the figures about memory: `brimful bench report --memory`.
-ABOUT_MEMORY = ("footprint", "grown", "thp", "populate")
+ABOUT_MEMORY = ("footprint", "grown", "thp")
 # The page faults and means of these are shown a second time, with the figures about memory.
 WHOLE = ("league", "real")
 CHARTS = {

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The figures about memory: what `make bench-memory` runs, in about a quarter of an hour.
 
-Four runs of `brimful bench`, one after the other: what is held after large objects, bursts and a long
+Three runs of `brimful bench`, one after the other: what is held after large objects, bursts and a long
 life, and by a trivial process; a heap grown to 2 GiB and read at random; heaps of which nine objects
-in ten are freed, with transparent hugepages on for everybody; brimful with each level of populate.
-The third changes /sys/kernel/mm/transparent_hugepage/enabled and puts it back, for which it must be
+in ten are freed, with transparent hugepages on for everybody. (Populate by its levels is
+run_populate.py.) The third changes /sys/kernel/mm/transparent_hugepage/enabled and puts it back, for which it must be
 root. Samples are large and hardly vary, so most rows have one round; `-- --rounds 5:5 --budget 1h`
 gives them more. The geometric means over all workloads and the real programs come from the league's
 results; report.py makes them. runs.py says where the data goes.
@@ -26,14 +26,6 @@ THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 FOOTPRINT_ROWS = (
     "trivial-process,malloc-large,malloc-large-touched,malloc-large-shrunk,burst-light,burst-still,"
     "long-life"
-)
-# Where populate could win (much memory touched, used again) and where it could lose (hardly touched).
-POPULATE_ROWS = (
-    "alloc-test,calloc,cfrac,containers,espresso,fragmentation,large-fifo,large-lifo,malloc-large,"
-    "malloc-large-touched,mstress,random-slots*,realloc-growth,realloc-huge,small-random"
-)
-POPULATE = (
-    "brimful-populate-off,brimful-populate-partial,brimful-populate-all,brimful-populate-auto"
 )
 FEW = "glibc,brimful,brimful-background,jemalloc,mimalloc3,snmalloc"
 
@@ -76,12 +68,6 @@ KINDS = {
         "4m",
         ["--budget", "60s", "--allocators", "glibc,brimful,jemalloc"],
         thp_always,
-    ),
-    "populate": Kind(
-        ["--workloads", POPULATE_ROWS, "--allocators", POPULATE]
-        + ["--baseline", "brimful-populate-off", "--rounds", "2:5"],
-        "2m",
-        ["--budget", "25s", "--rounds", "1:1"],
     ),
 }
 

@@ -204,10 +204,13 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
   {
     const sync::MutexLock guard(heap.lock);
     free_deferred(now_ms);
-    // Of other lengths than the caches hold: what they hold may join to it.
-    usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
     if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
-    run = allocate_block(usable, alignment);
+    if (alignment <= kGranuleBytes) run = pages::allocate_resident_run(usable);
+    if (run == nullptr) {
+      // Of other lengths than the caches hold: what they hold may join to it.
+      usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
+      run = allocate_block(usable, alignment);
+    }
     if (run != nullptr) populate = heap.pages.backing().take_populate();
   }
   pages::populate(populate);

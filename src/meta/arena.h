@@ -25,7 +25,8 @@ class Arena {
   // Where to get 64 KiB when the system gives no more address space (RLIMIT_AS, map count): from the heap's own windows.
   // Returns 0 when there is none either. Called under the heap lock, must not allocate metadata.
   using Fallback = std::uintptr_t (*)();
-  constexpr explicit Arena(Fallback fallback) : fallback_(fallback) {}
+  constexpr Arena() = default;
+  constexpr explicit Arena(Fallback fallback) : fallback_(fallback), chunk_bytes_(std::size_t{256} << 10) {}
 
   // Calls visit(start, bytes, in_window) for each chunk; those of the fallback lie in a window. Caller holds the heap lock.
   template <class Visit>
@@ -54,11 +55,11 @@ class Arena {
 
   bool grow();
 
-  Fallback fallback_;
+  Fallback fallback_ = nullptr;
   const Chunk* chunks_ = nullptr;
   std::uintptr_t next_ = 0;
   std::uintptr_t end_ = 0;
-  std::size_t chunk_bytes_ = std::size_t{256} << 10;
+  std::size_t chunk_bytes_ = 0;
   std::size_t mapped_bytes_ = 0;
   FreePiece* free_[kMaxBytes / kUnit + 1] = {};
 };

@@ -144,7 +144,7 @@ class Backing {
   Watched watch_list_[kWatched] = {};
   unsigned next_watched_ = 0;
   unsigned watched_ = 0;  // entries in use
-  std::uint64_t random_ = 1;
+  std::uint64_t random_ = 0;
   Kind kinds_[kKinds] = {};
   MemoryRange windows_[kMaxWindows] = {};
   std::size_t window_count_ = 0;

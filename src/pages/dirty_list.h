@@ -18,8 +18,9 @@ class DirtyList {
  public:
   using Hugepage = meta::Hugepage;
 
+  constexpr DirtyList() = default;
   // `flag` says in a record that it is in this list.
-  constexpr DirtyList(meta::GranuleTable& table, std::uint8_t flag) : table_(table), flag_(flag) {}
+  constexpr DirtyList(meta::GranuleTable& table, std::uint8_t flag) : table_(&table), flag_(flag) {}
 
   [[nodiscard]] Hugepage* front() const { return at(front_); }
   [[nodiscard]] Hugepage* back() const { return at(back_); }
@@ -28,7 +29,7 @@ class DirtyList {
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
   void push_back(Hugepage* hugepage) {
-    const auto number = static_cast<std::uint32_t>(table_.index_of(hugepage)) + 1;
+    const auto number = static_cast<std::uint32_t>(table_->index_of(hugepage)) + 1;
     hugepage->older = back_;
     hugepage->younger = 0;
     (back_ != 0 ? at(back_)->younger : front_) = number;
@@ -45,10 +46,12 @@ class DirtyList {
   }
 
  private:
-  [[nodiscard]] Hugepage* at(std::uint32_t number) const { return number != 0 ? table_.hugepage(number - 1) : nullptr; }
+  [[nodiscard]] Hugepage* at(std::uint32_t number) const {
+    return number != 0 ? table_->hugepage(number - 1) : nullptr;
+  }
 
-  meta::GranuleTable& table_;
-  std::uint8_t flag_;
+  meta::GranuleTable* table_ = nullptr;
+  std::uint8_t flag_ = 0;
   std::uint32_t front_ = 0;
   std::uint32_t back_ = 0;
   std::uint32_t count_ = 0;

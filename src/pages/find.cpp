@@ -44,11 +44,13 @@ PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
   for (Hugepage* page = dirty_parts_.back(); page != nullptr && looks != kLooks; page = dirty_parts_.before(page)) {
     ++looks;
     if (page->node != node + 1 || page->has(Hugepage::kTail)) continue;
-    const unsigned longest = longest_run(page->free_and_dirty());
-    const unsigned order = longest * 64 + count_ones(page->free);
-    if (longest < count.raw() || order >= best_order) continue;
+    const std::uint32_t resident = page->free_and_dirty();
+    if (run_starts(resident, count.raw()) == 0) continue;
+    const unsigned order = longest_run(resident) * 64 + count_ones(page->free);
+    if (order >= best_order) continue;
     best = page;
     best_order = order;
+    if (order < (count.raw() + 1) * 64) break;  // it fits exactly
   }
   if (best == nullptr) return {};
   const unsigned first = Filler::place(*best, count.raw(), kAllBits, best->dirty());
@@ -90,8 +92,8 @@ PageHeap::Place PageHeap::find_in_window(const Window& window, GranuleCount coun
   std::uint64_t free_from = window.start;
   const auto fits = [&](std::uint64_t end) { return round_up(free_from, alignment) + count.bytes() <= end; };
   for (std::uint64_t at = window.start; at < window_end;) {
-    Hugepage* hugepage = table_.hugepage_of(table_.id_of(at));
-    if (!table_.is_covered(hugepage)) break;
+    Hugepage* hugepage = table_->hugepage_of(table_->id_of(at));
+    if (!table_->is_covered(hugepage)) break;
     if (hugepage->state == Hugepage::State::kFree) {  // the first of a range, since what is before it is none
       range = hugepage;
       at += std::uint64_t{hugepage->length} * kHugepageBytes;
@@ -120,10 +122,10 @@ PageHeap::Place PageHeap::find_in_window(const Window& window, GranuleCount coun
 
 // Whether the granules from `start` on are free; the granule before them is not. `*range`: the free range among them.
 bool PageHeap::is_free(std::uint64_t start, GranuleCount count, Hugepage** range) {
-  std::uint64_t id = table_.id_of(start).raw();
+  std::uint64_t id = table_->id_of(start).raw();
   for (std::uint32_t left = count.raw(); left != 0;) {
-    Hugepage* hugepage = table_.hugepage_of(GranuleId(id));
-    if (id >= table_.covered()) return false;
+    Hugepage* hugepage = table_->hugepage_of(GranuleId(id));
+    if (id >= table_->covered()) return false;
     std::uint32_t free_here = 0;
     if (hugepage->state == Hugepage::State::kFree) {
       *range = hugepage;

@@ -19,7 +19,7 @@ void FreeRanges::attach(Hugepage* first, std::uint32_t start, std::uint32_t leng
   first->length = length;
   // The last one's record may lie beyond the table: an untouched rest, behind which nothing will be freed.
   Hugepage* last = first + (length - 1);
-  if (table_.is_covered(last)) {
+  if (table_->is_covered(last)) {
     last->state = Hugepage::State::kFree;
     last->start = start + length - 1;
     last->length = length;
@@ -30,11 +30,11 @@ void FreeRanges::attach(Hugepage* first, std::uint32_t start, std::uint32_t leng
 void FreeRanges::insert(Hugepage* first, std::uint32_t length) {
   std::uint32_t start = first->start;
   Hugepage* after = first + length;
-  if (table_.is_covered(after) && after->state == Hugepage::State::kFree) {
+  if (table_->is_covered(after) && after->state == Hugepage::State::kFree) {
     tree_.remove(after);
     length += after->length;
   }
-  if (table_.index_of(first) != 0 && (first - 1)->state == Hugepage::State::kFree) {
+  if (table_->index_of(first) != 0 && (first - 1)->state == Hugepage::State::kFree) {
     const std::uint32_t before = (first - 1)->length;
     first -= before;
     start -= before;
@@ -85,7 +85,7 @@ FreeRanges::Place FreeRanges::choose(std::uint32_t length, std::uint32_t alignme
   }
   if (!prefer_resident || range->dirty() != 0) return {range, range};
   Hugepage* at_end = range + (range->length - 1);
-  if (table_.is_covered(at_end) && at_end->dirty() != 0) return {range, range + (range->length - length)};
+  if (table_->is_covered(at_end) && at_end->dirty() != 0) return {range, range + (range->length - length)};
   range = more_resident(range, length + length / 8);
   return {range, range};
 }

@@ -22,7 +22,8 @@ class FreeRanges {
  public:
   using Hugepage = meta::Hugepage;
 
-  constexpr explicit FreeRanges(meta::GranuleTable& table) : table_(table) {}
+  constexpr FreeRanges() = default;
+  constexpr explicit FreeRanges(meta::GranuleTable& table) : table_(&table) {}
 
   struct Place {
     Hugepage* range = nullptr;  // its first record; nullptr: there is none that long
@@ -51,7 +52,7 @@ class FreeRanges {
   void attach(Hugepage* first, std::uint32_t start, std::uint32_t length);
   [[nodiscard]] Hugepage* more_resident(Hugepage* best, std::uint32_t most) const;
 
-  meta::GranuleTable& table_;
+  meta::GranuleTable* table_ = nullptr;
   Treap<Hugepage, ByLength> tree_;
 };
 

@@ -15,6 +15,12 @@ std::uintptr_t granule_for_metadata() {
 
 }  // namespace
 
-constinit Heap heap(granule_for_metadata);
+constinit Heap heap;
+
+void Heap::begin() {
+  arena = meta::Arena(granule_for_metadata);
+  pages.attach(table);
+  huge = HugeBlocks(arena);
+}
 
 }  // namespace brimful::pages

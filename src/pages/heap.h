@@ -12,13 +12,16 @@
 namespace brimful::pages {
 
 struct Heap {
-  constexpr explicit Heap(meta::Arena::Fallback fallback) : arena(fallback) {}
+  // All zeros until begin(): then it lies in memory that costs nothing until it is used, and not in the library's file.
+  // Locks and statistics work before. Caller of begin() holds the lock.
+  constexpr Heap() = default;
+  void begin();
 
   sync::HeapMutex lock;
   meta::Arena arena;
   meta::GranuleTable table;
-  PageHeap pages{table};
-  HugeBlocks huge{arena};
+  PageHeap pages;
+  HugeBlocks huge;
 };
 
 extern Heap heap;

@@ -13,12 +13,12 @@ Run* HugeBlocks::allocate(std::size_t bytes, std::size_t alignment) {
   const std::size_t padding = alignment > page ? alignment : 0;
   if (usable < bytes || usable + padding < usable) return nullptr;
   if (Run* kept = take_kept(usable, alignment)) return kept;
-  auto* block = static_cast<Run*>(arena_.allocate(sizeof(Run)));
+  auto* block = static_cast<Run*>(arena_->allocate(sizeof(Run)));
   if (block == nullptr) return nullptr;
   // Where alignment needs room to choose from, reserve first and commit the chosen part only.
   void* mapping = map(usable + padding, padding != 0 ? os::Access::kNone : os::Access::kReadWrite);
   if (mapping == nullptr) {
-    arena_.free(block, sizeof(Run));
+    arena_->free(block, sizeof(Run));
     return nullptr;
   }
   auto start = reinterpret_cast<std::uint64_t>(mapping);
@@ -27,7 +27,7 @@ Run* HugeBlocks::allocate(std::size_t bytes, std::size_t alignment) {
     const std::uint64_t aligned = round_up(start, alignment);
     if (!os::calls.commit(aligned, usable)) {
       os::calls.unmap(start, usable + padding);
-      arena_.free(block, sizeof(Run));
+      arena_->free(block, sizeof(Run));
       return nullptr;
     }
     if (aligned != start) os::calls.unmap(start, aligned - start);
@@ -118,7 +118,7 @@ void HugeBlocks::release(Run* block) {
   kept_.remove(block);
   kept_bytes_ -= block->bytes;
   if (!os::calls.unmap(block->start, block->bytes)) os::calls.purge(block->start, block->bytes);
-  arena_.free(block, sizeof(Run));
+  arena_->free(block, sizeof(Run));
 }
 
 void HugeBlocks::free(Run* block) {
@@ -126,7 +126,7 @@ void HugeBlocks::free(Run* block) {
   // A failing munmap (map count) keeps the addresses; the memory itself can still go.
   if (!os::calls.unmap(block->start, block->bytes)) os::calls.purge(block->start, block->bytes);
   block->kind = Kind::kNone;
-  arena_.free(block, sizeof(Run));
+  arena_->free(block, sizeof(Run));
 }
 
 bool HugeBlocks::resize(Run* block, std::size_t bytes) {

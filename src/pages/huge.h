@@ -19,7 +19,8 @@ namespace brimful::pages {
 
 class HugeBlocks {
  public:
-  constexpr explicit HugeBlocks(meta::Arena& arena) : arena_(arena) {}
+  constexpr HugeBlocks() = default;
+  constexpr explicit HugeBlocks(meta::Arena& arena) : arena_(&arena) {}
 
   // A block of at least `bytes` on a multiple of `alignment` (a power of two); nullptr on failure. Zero, unless
   // block->dirty. One or two system calls. Caller holds the heap lock, also for all below.
@@ -66,7 +67,7 @@ class HugeBlocks {
   void leave(Run* block);
   void release(Run* block);
 
-  meta::Arena& arena_;
+  meta::Arena* arena_ = nullptr;
   Treap<Run, ByAddress> blocks_;
   std::size_t used_bytes_ = 0;
   std::size_t count_ = 0;

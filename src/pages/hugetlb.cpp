@@ -41,9 +41,9 @@ bool PageHeap::take_giant(std::uint64_t address) {
   for (std::size_t i = 0; i < window_count_; ++i) {
     inside = inside || (windows_[i].start <= start && start + kGib <= windows_[i].start + windows_[i].bytes);
   }
-  const GranuleId id = table_.id_of(start);
-  if (!inside || !table_.cover(id + kHugepagesPerGib * meta::kGranulesPerHugepage)) return false;
-  Hugepage* first = table_.hugepage_of(id);
+  const GranuleId id = table_->id_of(start);
+  if (!inside || !table_->cover(id + kHugepagesPerGib * meta::kGranulesPerHugepage)) return false;
+  Hugepage* first = table_->hugepage_of(id);
   for (std::uint64_t i = 0; i < kHugepagesPerGib; ++i) {
     if (first[i].committed != 0) return false;
   }
@@ -53,7 +53,7 @@ bool PageHeap::take_giant(std::uint64_t address) {
 bool PageHeap::commit_from_pool(std::uint64_t start, GranuleCount count) {
   bool all = true;
   for (std::uint64_t at = round_down(start, kHugepageBytes); at < start + count.bytes(); at += kHugepageBytes) {
-    Hugepage* hugepage = table_.hugepage_of(table_.id_of(at));
+    Hugepage* hugepage = table_->hugepage_of(table_->id_of(at));
     if (hugepage->has(Hugepage::kPool)) continue;
     if (hugepage->committed == 0 && all) {
       if (config::hugetlb() == config::Hugetlb::k1G && take_giant(at)) continue;

@@ -10,12 +10,15 @@
 
 namespace brimful::pages {
 
-Run* allocate_large_run(std::size_t usable, std::size_t alignment) {
+namespace {
+
+// A block of what `place` finds for so many granules.
+template <class Place>
+Run* make_run(std::size_t usable, Place place) {
   auto* run = static_cast<Run*>(heap.arena.allocate(sizeof(Run)));
   if (run == nullptr) return nullptr;
   const GranuleCount granules = GranuleCount::covering(usable);
-  use_cached_before_fresh(granules);
-  run->start = heap.pages.allocate(granules, alignment, os::calls.node());
+  run->start = place(granules);
   if (run->start == 0) {
     heap.arena.free(run, sizeof(Run));
     return nullptr;
@@ -28,6 +31,20 @@ Run* allocate_large_run(std::size_t usable, std::size_t alignment) {
   revive(run);
   heap.table.set(heap.table.id_of(run->start), run);
   return run;
+}
+
+}  // namespace
+
+Run* allocate_large_run(std::size_t usable, std::size_t alignment) {
+  return make_run(usable, [alignment](GranuleCount granules) {
+    use_cached_before_fresh(granules);
+    return heap.pages.allocate(granules, alignment, os::calls.node());
+  });
+}
+
+Run* allocate_resident_run(std::size_t usable) {
+  return make_run(usable,
+                  [](GranuleCount granules) { return heap.pages.allocate_resident(granules, os::calls.node()); });
 }
 
 void free_large_run(Run* run, std::uint64_t stamp_ms) {

@@ -50,6 +50,14 @@ void for_each_hugepage(meta::GranuleTable& table, std::uint64_t start, std::uint
 
 }  // namespace
 
+void PageHeap::attach(meta::GranuleTable& table) {
+  table_ = &table;
+  ranges_ = FreeRanges(table);
+  dirty_whole_ = DirtyList(table, Hugepage::kDirtyWhole);
+  dirty_parts_ = DirtyList(table, Hugepage::kDirtyPart);
+  muzzy_ = DirtyList(table, Hugepage::kMuzzy);
+}
+
 // The end of what is known to be free behind a run that is to be placed there.
 std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
   if (place.range == nullptr) return place.start + count.bytes();
@@ -69,8 +77,8 @@ void PageHeap::refile(Hugepage* hugepage) {
 std::uint32_t PageHeap::uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most) {
   std::uint32_t found = 0;
   std::uint64_t in_range = 0;  // hugepages left of the free range that we are in
-  for (std::uint64_t id = end.raw(); found < most && id < table_.covered();) {
-    const Hugepage* hugepage = table_.hugepage_of(GranuleId(id));
+  for (std::uint64_t id = end.raw(); found < most && id < table_->covered();) {
+    const Hugepage* hugepage = table_->hugepage_of(GranuleId(id));
     if (in_range == 0 && hugepage->state == Hugepage::State::kFree && id % kGranulesPerHugepage == 0) {
       in_range = hugepage->length;
     }
@@ -92,18 +100,18 @@ bool PageHeap::commit_stretch(std::uint64_t start, std::uint32_t needed, std::ui
     if (wanted == needed || !os::calls.commit(start, GranuleCount(needed).bytes())) return false;
     wanted = needed;
   }
-  for_each_hugepage(table_, start, wanted, [](Hugepage* h, std::uint32_t granules) { h->committed |= granules; });
+  for_each_hugepage(*table_, start, wanted, [](Hugepage* h, std::uint32_t granules) { h->committed |= granules; });
   stats_.committed_bytes += GranuleCount(wanted).bytes();
   return true;
 }
 
 // Makes the granules usable, and free ones behind them, up to `ahead` bytes, while at it: fewer, larger system calls.
 bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead) {
-  const GranuleId first = table_.id_of(start);
+  const GranuleId first = table_->id_of(start);
   const std::uint32_t all = count.raw();
   // The record behind the run's last one is that of the free range behind, unless the span ends there.
   const std::uint64_t cover = round_up(first.raw() + all, kGranulesPerHugepage) + kGranulesPerHugepage;
-  if (!table_.cover(GranuleId(cover < table_.span() ? cover : table_.span()))) return false;
+  if (!table_->cover(GranuleId(cover < table_->span() ? cover : table_->span()))) return false;
   if (BRIMFUL_UNLIKELY(config::hugetlb() != config::Hugetlb::kOff) && commit_from_pool(start, count)) return true;
   std::uint32_t from = 0;  // [from, at) is not committed
   std::uint32_t at = 0;
@@ -112,7 +120,7 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t fre
   const auto commit_pending = [&](std::uint32_t spare) {
     if (at != from && done) done = commit_stretch(start + GranuleCount(from).bytes(), at - from, at - from + spare);
   };
-  for_each_hugepage(table_, start, all, [&](Hugepage* hugepage, std::uint32_t granules) {
+  for_each_hugepage(*table_, start, all, [&](Hugepage* hugepage, std::uint32_t granules) {
     const auto skipped = static_cast<unsigned>(std::countr_zero(granules));
     for_each_run(granules & ~hugepage->committed, [&](unsigned bit, unsigned length) {
       const std::uint32_t begin = seen + bit - skipped;
@@ -126,7 +134,8 @@ bool PageHeap::commit(std::uint64_t start, GranuleCount count, std::uint64_t fre
   });
   std::uint32_t spare = 0;
   if (at == all && at != from) {
-    spare = uncommitted_behind(first + all, table_.id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift));
+    spare =
+        uncommitted_behind(first + all, table_->id_of(free_end), static_cast<std::uint32_t>(ahead >> kGranuleShift));
   }
   commit_pending(spare);
   return done;
@@ -143,6 +152,10 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsi
   return take(place, count, node, size_class);
 }
 
+std::uint64_t PageHeap::allocate_resident(GranuleCount count, unsigned node) {
+  return count.raw() < kGranulesPerHugepage ? take(find_resident(count, node), count, node, kNoClass) : 0;
+}
+
 std::uint64_t PageHeap::allocate_for_metadata() {
   return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0, kNoClass);
 }
@@ -151,13 +164,13 @@ std::uint64_t PageHeap::allocate_for_metadata() {
 void PageHeap::prepare_backing(const Place& place, GranuleCount count, ClassId size_class) {
   backing_.begin();
   if (BRIMFUL_LIKELY(stats_.used_bytes < backing_.asks_from())) return;
-  const std::uint64_t id = table_.id_of(place.start).raw();
+  const std::uint64_t id = table_->id_of(place.start).raw();
   std::uint64_t covered =
-      table_.covered() > id ? table_.covered() - id : 0;  // beyond: never used, and without a record
+      table_->covered() > id ? table_->covered() - id : 0;  // beyond: never used, and without a record
   if (covered > count.raw()) covered = count.raw();
   bool is_clean = true;
   for_each_hugepage(
-      table_, place.start, static_cast<std::uint32_t>(covered),
+      *table_, place.start, static_cast<std::uint32_t>(covered),
       [&](Hugepage* hugepage, std::uint32_t granules) { is_clean = is_clean && (hugepage->dirty() & granules) == 0; });
   backing_.prepare({place.start, count.bytes(), free_end_of(place, count), stats_.used_bytes, size_class, is_clean});
 }
@@ -181,7 +194,7 @@ std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned no
 void PageHeap::open_hugepages(const Place& place, GranuleCount count, unsigned node) {
   Hugepage* first = nullptr;
   std::uint32_t opened = 0;
-  for_each_hugepage(table_, place.start, count.raw(), [&](Hugepage* hugepage, std::uint32_t /*granules*/) {
+  for_each_hugepage(*table_, place.start, count.raw(), [&](Hugepage* hugepage, std::uint32_t /*granules*/) {
     if (hugepage->state == Hugepage::State::kUsed) return;
     if (first == nullptr) first = hugepage;
     ++opened;
@@ -203,7 +216,7 @@ void PageHeap::open_hugepages(const Place& place, GranuleCount count, unsigned n
 
 void PageHeap::carve(const Place& place, GranuleCount count, unsigned node) {
   if (place.range != nullptr) open_hugepages(place, count, node);
-  for_each_hugepage(table_, place.start, count.raw(),
+  for_each_hugepage(*table_, place.start, count.raw(),
                     [this](Hugepage* hugepage, std::uint32_t granules) { hand_out(hugepage, granules); });
   stats_.used_bytes += count.bytes();
 }
@@ -267,7 +280,7 @@ void PageHeap::free(std::uint64_t start, GranuleCount count, std::uint64_t now_m
   backing_.forget(start);
   Hugepage* first = nullptr;
   std::uint32_t emptied = 0;
-  for_each_hugepage(table_, start, count.raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
+  for_each_hugepage(*table_, start, count.raw(), [&](Hugepage* hugepage, std::uint32_t granules) {
     take_back(hugepage, granules, now_ms);
     if (hugepage->state != Hugepage::State::kFree) return;
     if (first == nullptr) first = hugepage;
@@ -286,7 +299,7 @@ bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
   if (!is_free(end, extra, &place.range)) return false;
   prepare_backing(place, extra, kNoClass);
   if (!commit(end, extra, end + extra.bytes(), 0)) return false;
-  const unsigned node = table_.hugepage_of(table_.id_of(end - kGranuleBytes))->node - 1U;
+  const unsigned node = table_->hugepage_of(table_->id_of(end - kGranuleBytes))->node - 1U;
   carve(place, extra, node);
   mind_the_peak();
   return true;
@@ -294,7 +307,7 @@ bool PageHeap::extend(std::uint64_t end, GranuleCount extra) {
 
 void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
   const std::uint64_t end = start + bytes;
-  for_each_hugepage(table_, start, GranuleCount::covering(bytes).raw(),
+  for_each_hugepage(*table_, start, GranuleCount::covering(bytes).raw(),
                     [&](Hugepage* hugepage, std::uint32_t granules) {
                       for_each_run(hugepage->dirty() & granules, [&](unsigned first, unsigned count) {
                         const std::uint64_t from = hugepage->address() + GranuleCount(first).bytes();
@@ -307,9 +320,9 @@ void PageHeap::clear(std::uint64_t start, std::size_t bytes) {
 bool PageHeap::was_used(std::uint64_t address) {
   bool inside = false;
   for (std::size_t i = 0; i < window_count_; ++i) inside = inside || address - windows_[i].start < windows_[i].bytes;
-  const GranuleId id = table_.id_of(address);
-  return inside && id.raw() < table_.covered() &&
-         (table_.hugepage_of(id)->used_once >> id.raw() % kGranulesPerHugepage & 1) != 0;
+  const GranuleId id = table_->id_of(address);
+  return inside && id.raw() < table_->covered() &&
+         (table_->hugepage_of(id)->used_once >> id.raw() % kGranulesPerHugepage & 1) != 0;
 }
 
 }  // namespace brimful::pages

@@ -58,7 +58,9 @@ class PageHeap {
  public:
   static constexpr unsigned kMaxNodes = os::kMaxNodes;
 
-  constexpr explicit PageHeap(meta::GranuleTable& table) : table_(table) {}
+  // Nothing but zeros, so that the one in use takes no room in the library's file; attach() comes before all else.
+  constexpr PageHeap() = default;
+  void attach(meta::GranuleTable& table);
 
   // The most that one allocation takes from a window: larger ones are mapped on their own.
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
@@ -69,6 +71,9 @@ class PageHeap {
   // slab that it becomes.
   std::uint64_t allocate(GranuleCount count, std::size_t alignment, unsigned node = 0, ClassId size_class = kNoClass,
                          Memory wanted = Memory::kResident);
+
+  // As allocate(), of free memory that is resident, or 0. For runs below a hugepage; for longer ones 0. O(1).
+  std::uint64_t allocate_resident(GranuleCount count, unsigned node = 0);
 
   // One granule of memory that is in a window already, or 0: for the metadata arena.
   std::uint64_t allocate_for_metadata();
@@ -106,7 +111,7 @@ class PageHeap {
   [[nodiscard]] bool was_used(std::uint64_t address);
 
   // The node that the hugepage of a run was given to.
-  [[nodiscard]] unsigned node_of(std::uint64_t start) { return table_.hugepage_of(table_.id_of(start))->node - 1U; }
+  [[nodiscard]] unsigned node_of(std::uint64_t start) { return table_->hugepage_of(table_->id_of(start))->node - 1U; }
   // The windows, for statistics.
   struct Window {
     std::uint64_t start;
@@ -181,13 +186,13 @@ class PageHeap {
   bool take_giant(std::uint64_t address);
   std::size_t return_to_pool(Hugepage* hugepage, std::uint64_t now_ms);
 
-  meta::GranuleTable& table_;
-  FreeRanges ranges_{table_};
+  meta::GranuleTable* table_ = nullptr;
+  FreeRanges ranges_;
   Filler fillers_[kMaxNodes];
   Filler tails_[kMaxNodes];  // of hugepages where a long run ends
-  DirtyList dirty_whole_{table_, Hugepage::kDirtyWhole};
-  DirtyList dirty_parts_{table_, Hugepage::kDirtyPart};
-  DirtyList muzzy_{table_, Hugepage::kMuzzy};
+  DirtyList dirty_whole_;
+  DirtyList dirty_parts_;
+  DirtyList muzzy_;
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
   Window windows_[kMaxWindows] = {};

@@ -132,7 +132,7 @@ std::size_t PageHeap::purge_parts(Hugepage* hugepage, std::size_t budget, std::u
 std::size_t PageHeap::purge_hugepages(Hugepage* first, std::uint64_t cutoff_ms, std::size_t budget,
                                       std::uint64_t now_ms) {
   std::uint32_t count = 0;
-  for (Hugepage* next = first; (count + 1) * kHugepageBytes <= budget && table_.is_covered(next); ++next, ++count) {
+  for (Hugepage* next = first; (count + 1) * kHugepageBytes <= budget && table_->is_covered(next); ++next, ++count) {
     if (next->has(Hugepage::kPool) || !next->has(Hugepage::kDirtyWhole) || next->dirty() != kAllBits ||
         !is_due(*next, cutoff_ms, now_ms))
       break;

@@ -34,8 +34,9 @@ constinit std::atomic<std::size_t> capacity{kLeastCapacity};
 RunCache& cache_of(std::uint32_t id) { return caches[id % kCaches].cache; }
 
 void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
+  std::size_t place = 0;
   for (;;) {
-    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms);
+    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms, &place);
     if (taken.run == nullptr) return;
     free_large_run(taken.run, taken.stamp_ms);
   }
@@ -54,7 +55,9 @@ Run* RunCache::take(GranuleCount count) {
   const std::uint64_t most = least + least / 8;
   std::uint64_t best = 0;
   std::atomic<std::uint64_t>* from = nullptr;
-  for (std::atomic<std::uint64_t>& place : places_) {
+  std::atomic<std::uint64_t>* row = places_ + row_of(least) * kRowPlaces;
+  for (std::size_t i = 0; i < kRowPlaces; ++i) {
+    std::atomic<std::uint64_t>& place = row[i];
     const std::uint64_t seen = place.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
     const std::uint64_t granules = granules_in(seen);
     if (granules < least || granules > most || (from != nullptr && granules >= granules_in(best))) continue;
@@ -72,13 +75,15 @@ Run* RunCache::take(GranuleCount count) {
 
 bool RunCache::put(Run* run, std::uint64_t now_ms, std::size_t capacity_bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(run);
+  const std::size_t row = row_of(run->granules.raw());
   const std::size_t own = run->granules.bytes();
-  // Eight of up to an eighth of the capacity need no sum.
-  if (own > capacity_bytes / kPlaces && own + bytes() > capacity_bytes) return false;
-  std::size_t empty = 0;
+  // As many as there are places need no sum.
+  if (own > capacity_bytes / kRowPlaces && own + bytes_in_row(row) > capacity_bytes) return false;
+  std::size_t empty = row * kRowPlaces;
+  const std::size_t end = empty + kRowPlaces;
   // relaxed: the exchange below verifies it
-  while (empty < kPlaces && places_[empty].load(std::memory_order_relaxed) != 0) ++empty;
-  if (empty == kPlaces || (address & ~kAddressMask) != 0) return false;
+  while (empty < end && places_[empty].load(std::memory_order_relaxed) != 0) ++empty;
+  if (empty == end || (address & ~kAddressMask) != 0) return false;
   stamps_[empty].store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
   std::uint64_t expected = 0;
   // pairs with: take(), take_older() (the header), and flush_cached_runs() (the bit in `filled`)
@@ -87,23 +92,29 @@ bool RunCache::put(Run* run, std::uint64_t now_ms, std::size_t capacity_bytes) {
       std::memory_order_relaxed);  // relaxed: another thread's block is there now
 }
 
-RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms) {
-  for (std::size_t i = 0; i < kPlaces; ++i) {
+RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms, std::size_t* place) {
+  for (std::size_t& i = *place; i < kPlaces; ++i) {
     // pairs with: keep_run() (either we see the block, or it sees our change of `filled`)
     if (places_[i].load(std::memory_order_seq_cst) == 0) continue;
     const std::uint64_t stamp_ms = stamps_[i].load(std::memory_order_relaxed);  // relaxed: a rough age
     if (stamp_ms > cutoff_ms) continue;
-    const std::uint64_t place = places_[i].exchange(0, std::memory_order_acquire);  // pairs with: put() (the header)
-    if (place != 0) return {run_in(place), stamp_ms};
+    const std::uint64_t seen = places_[i].exchange(0, std::memory_order_acquire);  // pairs with: put() (the header)
+    if (seen != 0) return {run_in(seen), stamp_ms};
   }
   return {nullptr, 0};
 }
 
+std::size_t RunCache::bytes_in_row(std::size_t row) const {
+  std::size_t sum = 0;
+  for (std::size_t i = row * kRowPlaces; i < (row + 1) * kRowPlaces; ++i) {
+    sum += granules_in(places_[i].load(std::memory_order_relaxed)) << kGranuleShift;  // relaxed: a rough figure
+  }
+  return sum;
+}
+
 std::size_t RunCache::bytes() const {
   std::size_t sum = 0;
-  for (const std::atomic<std::uint64_t>& place : places_) {
-    sum += granules_in(place.load(std::memory_order_relaxed)) << kGranuleShift;  // relaxed: a figure for reports
-  }
+  for (std::size_t row = 0; row < kRows; ++row) sum += bytes_in_row(row);
   return sum;
 }
 

@@ -2,19 +2,24 @@
 //
 // Run caches: freed large blocks that wait for the next request of their length, without the heap lock.
 //
-//   cache (one for each context id, modulo 64)     places[8]   header address │ granules << 48      0: empty
-//                                                  stamps[8]   when each was freed
+//   cache (one for each context id, modulo 64)
+//     places[length 1 … 7, longer][16]   header address │ granules << 48      0: empty
+//     stamps                             when each was freed
 //
-// A place is one word that says whose block it holds AND how long that is, so looking through the eight touches one cache
-// line and no header, and a compare-and-swap on the word takes exactly what was seen: the same word again is the same
+// A place is one word that says whose block it holds AND how long that is, so looking for a length touches two cache
+// lines at most and no header, and a compare-and-swap on the word takes exactly what was seen: the same word again is the same
 // block of the same length, whatever happened in between. free() fills an empty place; malloc() empties one that is as
-// long as asked or up to an eighth longer. Threads that share a cache race for places and lose nothing but a hit, and a
-// signal handler may do either at any moment.
+// long as asked or, of the longer ones, up to an eighth longer. Threads that share a cache race for places and lose
+// nothing but a hit, and a signal handler may do either at any moment.
 //
-// A cached block is free memory that only its length can use. So it is held on four conditions: no cache holds more than
-// an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing stays longer
-// than purge_delay_ms (pages::tick()); whoever finds no block of the right length gives the cache back before it asks the
-// page heap; and no fresh memory is touched while a cache holds any (use_cached_before_fresh()).
+// A cached block is free memory that only its length can use. So it is held on four conditions: of no length does a
+// cache hold more than an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing stays longer
+// than purge_delay_ms (pages::tick()); whoever finds neither a block of the right length here nor resident memory in the page
+// heap gives the cache back before more is asked for; and no fresh memory is touched while a cache holds any
+// (use_cached_before_fresh()).
+//
+// Eight places in all were too few: where lengths are mixed at random, each miss gave all eight back and began anew
+// (blocks of up to 256 KiB, for each: 2,500 instructions; with 8 for each length 940, with 16 720).
 //
 // Rejected: chains per length, which need two locked instructions on either side in place of one; fields of the context,
 // because pages/ lies below slots/, and the caches of contexts that nobody runs in would need a visit of their own.
@@ -30,7 +35,9 @@ namespace brimful::pages {
 
 class RunCache {
  public:
-  static constexpr std::size_t kPlaces = 8;
+  static constexpr std::size_t kRowPlaces = 16;  // a cache line
+  static constexpr std::size_t kRows = 8;        // of lengths of 1 … 7 granules, and of all longer ones
+  static constexpr std::size_t kPlaces = kRows * kRowPlaces;
 
   struct Taken {
     Run* run;  // nullptr: none
@@ -40,16 +47,21 @@ class RunCache {
   // A claimed block of at least `count` granules and at most an eighth more, now the caller's; or nullptr. Any moment.
   Run* take(GranuleCount count);
 
-  // Keeps a claimed block, unless all places are taken or would hold more than `capacity` bytes together. Any moment.
+  // Keeps a claimed block, unless all places of its row are taken or would hold more than `capacity` bytes together. Any
+  // moment.
   bool put(Run* run, std::uint64_t now_ms, std::size_t capacity);
 
-  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any). Any moment.
-  Taken take_older(std::uint64_t cutoff_ms);
+  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any), looking from `*place` on, which it
+  // leaves at the place that it looked at last. Any moment.
+  Taken take_older(std::uint64_t cutoff_ms, std::size_t* place);
 
   // Bytes in granules that the blocks hold at this moment.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
+  [[nodiscard]] std::size_t bytes_in_row(std::size_t row) const;
+  static std::size_t row_of(std::uint64_t granules) { return (granules < kRows ? granules : kRows) - 1; }
+
   std::atomic<std::uint64_t> places_[kPlaces] = {};
   std::atomic<std::uint64_t> stamps_[kPlaces] = {};
 };

@@ -62,14 +62,14 @@ void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
 // Where a window of `bytes` goes, mapped; 0 when there is no such place. The very first window also settles the table's
 // span: as large as the address space has a place for.
 std::uint64_t PageHeap::map_window(std::size_t bytes) {
-  if (table_.span() != 0) return map_congruent(bytes, next_image_ << kGranuleShift, table_.span() << kGranuleShift);
+  if (table_->span() != 0) return map_congruent(bytes, next_image_ << kGranuleShift, table_->span() << kGranuleShift);
   const std::size_t limit = os::address_space_left();
   std::uint64_t span = meta::GranuleTable::kMaxGranules;
   while (limit != SIZE_MAX && span > 4096 && (span << kGranuleShift) > 4 * limit) span /= 2;
   for (; (span << kGranuleShift) >= bytes && span >= 1024; span /= 4) {
     const std::uint64_t start = map_congruent(bytes, 0, span << kGranuleShift);
     if (start == 0) continue;
-    if (table_.reserve(span)) return start;
+    if (table_->reserve(span)) return start;
     os::calls.unmap(start, bytes);
     return 0;
   }
@@ -82,8 +82,8 @@ bool PageHeap::open_window(std::uint64_t start, std::size_t bytes, std::uint32_t
   const std::uint32_t hugepages_skipped = skipped / meta::kGranulesPerHugepage;
   const std::uint32_t guards = skipped % meta::kGranulesPerHugepage;
   const std::uint64_t end = next_image_ + (hugepages_skipped + 2) * std::uint64_t{meta::kGranulesPerHugepage};
-  if (!table_.cover(GranuleId(end < table_.span() ? end : table_.span()))) return false;
-  Hugepage* first = table_.hugepage_of(table_.id_of(start)) + hugepages_skipped;
+  if (!table_->cover(GranuleId(end < table_->span() ? end : table_->span()))) return false;
+  Hugepage* first = table_->hugepage_of(table_->id_of(start)) + hugepages_skipped;
   const auto number = static_cast<std::uint32_t>(start >> meta::kHugepageShift) + hugepages_skipped;
   first->state = Hugepage::State::kUsed;
   first->start = number;

@@ -68,12 +68,13 @@ struct alignas(64) Context {
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
   alignas(64) ClassQueue queues[kClassCount];
-  // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
-  std::uint64_t filters[kClassCount][8];
-  // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
-  std::uint64_t magazines[kClassCount][kMagazineObjects];
   slots::Events events;      // what slow paths did here; written by who runs here, read by reports
   slots::Requests requests;  // what was asked for on slow paths; likewise
+  // The empty context ends here (slots/start.h).
+  // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
+  alignas(64) std::uint64_t filters[kClassCount][8];
+  // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
+  std::uint64_t magazines[kClassCount][kMagazineObjects];
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);

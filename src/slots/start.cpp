@@ -26,7 +26,6 @@ constinit std::uint64_t brimful_zero_word = 0;
 
 namespace slots {
 
-constinit EmptyContext empty_context;
 constinit std::uint32_t no_context_id = arch::kNoContext;
 BRIMFUL_TLS ThreadState thread_state = {};
 
@@ -39,6 +38,7 @@ constinit std::atomic<bool> started{false};
 void start() {
   const sync::MutexLock guard(pages::heap.lock);
   if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
+  pages::heap.begin();
   config::load();
   pages::choose_limits();
   Line line;

@@ -12,14 +12,9 @@
 
 namespace brimful::slots {
 
-// The context of threads that have none: its slots lead to a word without bits.
-struct EmptyContext : Context {
-  constexpr EmptyContext() : Context{} {
-    for (Slot& slot : slots) slot.word = &arch::brimful_zero_word;
-    active_id = id = arch::kNoContext;
-  }
-};
-extern EmptyContext empty_context;
+// The context of threads that have none: its slots lead to a word without bits. Its definition ends before the magazines,
+// into which such a thread puts nothing: 23 KiB less of the library's file.
+BRIMFUL_HIDDEN extern Context empty_context asm("brimful_empty_context");
 
 // What the id pointer of such a thread leads to.
 extern std::uint32_t no_context_id;

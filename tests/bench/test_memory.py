@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page about memory: promises kept and broken, faults, populate; and that hugepages are put back."""
+"""The page about memory: promises kept and broken, faults; and that hugepages are put back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from brimful.bench.model import Allocator, Metric, Result, Status
 from brimful.bench.summary import summarize
 
 BIG = 100.0 * 1024  # KiB: above the 64 MiB from which faults are shown
-LEVELS = tuple(allocators.POPULATE)
 
 
 def page(result: Result) -> str:
@@ -122,30 +121,6 @@ class Faults(unittest.TestCase):
         self.assertIn("crashed: it fell", page(result))
 
 
-class Populate(unittest.TestCase):
-    def result(self, auto: float) -> Result:
-        times = dict(zip(LEVELS, (1.0, 0.9, 1.2, auto), strict=True))
-        result = constructed({"a": times}, ours=LEVELS, again=LEVELS[0])
-        result.options["baseline"] = LEVELS[0]
-        return with_metrics(
-            result,
-            {
-                name: {"page_faults": 40.0 - 10 * place, "minor_faults": 40.0}
-                for place, name in enumerate(LEVELS)
-            },
-        )
-
-    def test_auto_that_costs_time_is_named(self) -> None:
-        self.assertRegex(page(self.result(1.1)), r"in time: \*\*slower\*\* in a \(1\.[01]")
-        self.assertIn("of off in time: met.", page(self.result(0.9)))
-
-    def test_has_both_counts_of_faults(self) -> None:
-        text = page(self.result(1.0))
-        self.assertNotIn("Page faults", text)  # nobody here to be held against
-        self.assertIn("40 / 30 / 20 / 10", text)
-        self.assertIn("40 / 40 / 40 / 40", text)
-
-
 class Goals(unittest.TestCase):
     def test_are_said_of_brimful_and_of_its_background_thread(self) -> None:
         names = ("glibc", "brimful", allocators.BACKGROUND)
@@ -176,7 +151,9 @@ class Presets(unittest.TestCase):
         available = [Allocator(name) for name in names]
         chosen = [one.name for one in allocators.of_preset(available, "memory")]
         self.assertEqual(chosen, ["glibc", "brimful", allocators.BACKGROUND])
-        self.assertNotIn(LEVELS[0], [a.name for a in allocators.of_preset(available, "threads")])
+        self.assertNotIn(
+            allocators.BACKGROUND, [a.name for a in allocators.of_preset(available, "threads")]
+        )
 
 
 class Hugepages(unittest.TestCase):

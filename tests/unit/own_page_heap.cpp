@@ -39,6 +39,7 @@ bool holds_pattern(std::uint64_t start, std::uint32_t count) {
 }
 
 OwnPageHeap::OwnPageHeap(std::size_t reserve) {
+  pages.attach(table);
   config::options = config::initial_options();
   config::options.reserve = static_cast<std::int64_t>(reserve);
   config::options.on_exhaustion = static_cast<std::int64_t>(config::Exhaustion::kNull);

@@ -43,7 +43,7 @@ class OwnPageHeap {
 
   FakeOs os;
   meta::GranuleTable table;
-  pages::PageHeap pages{table};
+  pages::PageHeap pages;
   std::map<std::uint64_t, std::uint32_t> live;  // start → granules
   std::uint64_t window = 0;                     // first usable address
   std::uint64_t window_end = 0;

@@ -78,6 +78,18 @@ TEST_F(Placement, PrefersResidentMemoryThenARangeOfTheRightLength) {
   EXPECT_EQ(heap_.allocate(2), runs[2]) << "the lowest";
 }
 
+TEST_F(Placement, FindsResidentMemoryOrNothingWhenAskedForThatOnly) {
+  const auto runs = full_hugepage();
+  EXPECT_EQ(heap_.pages.allocate_resident(GranuleCount(1)), 0U) << "all in use";
+  for (int i = 2; i < 5; ++i) heap_.free(runs[i]);
+  EXPECT_EQ(heap_.pages.allocate_resident(GranuleCount(4)), 0U) << "three in a row";
+  const std::uint64_t three = heap_.pages.allocate_resident(GranuleCount(3));
+  EXPECT_EQ(three, runs[2]);
+  heap_.pages.free(three, GranuleCount(3), heap_.os.now_ms);
+  heap_.pages.purge(UINT64_MAX, SIZE_MAX, heap_.os.now_ms);
+  EXPECT_EQ(heap_.pages.allocate_resident(GranuleCount(1)), 0U) << "given back";
+}
+
 TEST_F(Placement, AlignsInsideAHugepage) {
   const auto runs = full_hugepage();
   for (int i = 1; i < 30; ++i) heap_.free(runs[i]);

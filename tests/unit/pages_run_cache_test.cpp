@@ -54,7 +54,7 @@ TEST(RunCache, PrefersTheShortestThatFits) {
 
 TEST(RunCache, HoldsNoMoreThanItsPlacesAndItsCapacity) {
   RunCache cache;
-  for (std::size_t i = 0; i < RunCache::kPlaces; ++i) ASSERT_TRUE(cache.put(block_of(1), 1, kRoom));
+  for (std::size_t i = 0; i < RunCache::kRowPlaces; ++i) ASSERT_TRUE(cache.put(block_of(1), 1, kRoom));
   EXPECT_FALSE(cache.put(block_of(1), 1, kRoom));
   RunCache narrow;
   EXPECT_FALSE(narrow.put(block_of(101), 1, 100 * kGranuleBytes));
@@ -63,16 +63,28 @@ TEST(RunCache, HoldsNoMoreThanItsPlacesAndItsCapacity) {
   EXPECT_TRUE(narrow.put(block_of(40), 1, 100 * kGranuleBytes));
 }
 
+TEST(RunCache, KeepsLengthsApartSoThatOneDoesNotCrowdOutAnother) {
+  RunCache cache;
+  for (std::size_t i = 0; i < RunCache::kRowPlaces; ++i) ASSERT_TRUE(cache.put(block_of(1), 1, kRoom));
+  for (std::uint32_t granules = 2; granules < RunCache::kRows + 3; ++granules) {
+    Block* block = block_of(granules);
+    ASSERT_TRUE(cache.put(block, 1, kRoom)) << granules;
+    EXPECT_EQ(cache.take(GranuleCount(granules)), block);
+  }
+}
+
 TEST(RunCache, GivesUpWhatIsOldAndKeepsWhatIsNot) {
   RunCache cache;
   Block* old = block_of(1);
   ASSERT_TRUE(cache.put(old, 100, kRoom));
   ASSERT_TRUE(cache.put(block_of(2), 200, kRoom));
-  const RunCache::Taken taken = cache.take_older(199);
+  std::size_t place = 0;
+  const RunCache::Taken taken = cache.take_older(199, &place);
   EXPECT_EQ(taken.run, old);
   EXPECT_EQ(taken.stamp_ms, 100U);
-  EXPECT_EQ(cache.take_older(199).run, nullptr);
-  EXPECT_NE(cache.take_older(UINT64_MAX).run, nullptr);
+  EXPECT_EQ(cache.take_older(199, &place).run, nullptr);
+  place = 0;
+  EXPECT_NE(cache.take_older(UINT64_MAX, &place).run, nullptr);
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
@@ -90,7 +102,8 @@ TEST(RunCache, GivesEachBlockToOneOfManyThreads) {
         own->prev = nullptr;
         if (cache.put(own, 1, kRoom)) own = nullptr;
       } else {
-        own = i % 16 == 0 ? cache.take_older(UINT64_MAX).run : cache.take(GranuleCount(1));
+        std::size_t place = 0;
+        own = i % 16 == 0 ? cache.take_older(UINT64_MAX, &place).run : cache.take(GranuleCount(1));
       }
     }
     while (own != nullptr && !cache.put(own, 1, kRoom)) std::this_thread::yield();
@@ -114,6 +127,10 @@ TEST(Claim, EndsALifeOnce) {
 
 class CachedRuns : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    const sync::MutexLock guard(heap.lock);
+    heap.begin();
+  }
   static Block* make(std::size_t bytes) {
     const sync::MutexLock guard(heap.lock);
     return allocate_large_run(bytes, kGranuleBytes);

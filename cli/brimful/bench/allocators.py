@@ -42,10 +42,7 @@ STUDIES = {
 FRONT_ENDS = {f"{OURS}-percpu": "percpu", f"{OURS}-thread": "thread"}
 # Settings of brimful that a question about memory is about: name → what is different, its options.
 BACKGROUND = f"{OURS}-background"
-POPULATE = {f"{OURS}-populate-{level}": level for level in ("off", "partial", "all", "auto")}
-VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")} | {
-    name: (f"populate {level}", f"populate:{level}") for name, level in POPULATE.items()
-}
+VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")}
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 

@@ -2,7 +2,7 @@
 """The figures about memory, as Markdown for docs/evaluation.md.
 
 `page` is of one result: figures with a goal, the page faults of rows that need more than 64 MiB,
-what a trivial process holds, and populate by its levels. `means` is of several results together
+and what a trivial process holds. `means` is of several results together
 (all workloads and the real programs): the geometric means that the project has promised, and the
 rows that break a promise although the mean keeps it. A figure that is missing has its reason in its
 place, and a goal that is missed says so.
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from . import lean, markdown, statistics
-from .allocators import BACKGROUND, OURS, POPULATE, SYSTEM
+from .allocators import BACKGROUND, OURS, SYSTEM
 from .model import MEMORY
 from .statistics import Mean
 from .tables import FIGURE, Row, Summary, own_key
@@ -25,17 +25,15 @@ MEMORY_GOALS = {SYSTEM: 1.0, SECOND: 0.90}
 TIME_GOAL = 0.92  # of the best rival's mean
 ROW_GOAL = 1.03  # of the best rival of a row, in time
 LEAN_GOAL = 1.05  # of the leanest rival that is nearly as fast, on real programs
-POPULATE_GOAL = 1.03  # auto over off, in time
 FEW_KIB = 64 << 10  # rows below it have no fault figures: start-up decides there
 FAULTS = "minor_faults"
-TAKEN = "page_faults"  # without those that the kernel was asked to spare
 TRIVIAL = "trivial-process"
 WORST = 5  # rows that are named one by one
 
 
 def page(summary: Summary) -> str:
     """All of it: whatever the result has the rows for."""
-    parts = (markdown.goals, _background, _trivial, _times, _faults, _populate, _failures)
+    parts = (markdown.goals, _background, _trivial, _times, _faults, _failures)
     return "\n".join(line for part in parts for line in part(summary))
 
 
@@ -139,46 +137,6 @@ def _faults(summary: Summary) -> list[str]:
     )
     head = ["row", OURS, "fewest of the rivals", f"{OURS} ÷ fewest", "verdict"]
     return [about, "", *markdown.table(head, rows)]
-
-
-def _populate(summary: Summary) -> list[str]:
-    """Populate by its levels: time and memory over off, and both counts of faults."""
-    off, *others = POPULATE
-    auto = others[-1]
-    if not {off, auto} <= set(summary.present):
-        return []
-    rows, slower = [], []
-    for row in summary.rows:
-        times = {name: summary.samples.ratio(row.cell.name, name, off, FIGURE) for name in others}
-        of_auto = times[auto]
-        if of_auto is None:
-            continue
-        if of_auto.median > POPULATE_GOAL:
-            slower.append(f"{row.cell.name} ({number(of_auto.median)})")
-        memory = summary.samples.ratio(row.cell.name, auto, off, MEMORY)
-        rows.append(
-            [
-                row.cell.name,
-                *(interval(ratio) if ratio else "—" for ratio in times.values()),
-                _counts(row, TAKEN),
-                _counts(row, FAULTS),
-                number(memory.median) if memory else "—",
-            ]
-        )
-    if not rows:
-        return []
-    levels = list(POPULATE.values())
-    every = " / ".join(levels)
-    head = ["row", *(f"{level} ÷ off" for level in levels[1:])]
-    head += [f"faults taken ({every})", f"minor faults ({every})", "peak memory, auto ÷ off"]
-    verdict = f"**slower** in {', '.join(slower)}" if slower else "met"
-    about = f"Populate: auto at most {POPULATE_GOAL:g} of off in time: {verdict}."
-    return [about, "", *markdown.table(head, rows)]
-
-
-def _counts(row: Row, metric: str) -> str:
-    medians = (_median(row, name, metric) for name in POPULATE)
-    return " / ".join("—" if median is None else f"{median:,.0f}" for median in medians)
 
 
 # --- several results together --------------------------------------------------------------------
