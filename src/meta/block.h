@@ -19,15 +19,12 @@ struct Context;
 // The table is 32 KiB of the library's data. More threads than this at once (in thread mode) share slabs that are served under a lock.
 inline constexpr std::uint32_t kMaxContexts = 4096;
 
-// Ids above the contexts': stand-ins of threads with a current heap (slots/stand_in.h). More such threads at once go the slow way.
-inline constexpr std::uint32_t kMaxStandIns = 512;
-
 struct Block {
   std::uint8_t small[BRIMFUL_BLOCK_MEDIUM];
   std::uint8_t medium[BRIMFUL_BLOCK_SIZES - BRIMFUL_BLOCK_MEDIUM];
   std::uint64_t sizes[kClassCount];
   std::uint8_t limits[kClassCount];  // of objects in a magazine (slots/magazine.h)
-  std::atomic<Context*> contexts[1 + kMaxContexts + kMaxStandIns];
+  std::atomic<Context*> contexts[1 + kMaxContexts];
 
   // The class tables are filled at compile time; entry 0 of the contexts is `empty`.
   constexpr explicit Block(Context* empty) : small{}, medium{}, sizes{}, limits{}, contexts{empty} {

@@ -20,17 +20,20 @@ namespace {
 
 // Guarded by the heap lock.
 constinit StandIn* free_stand_ins = nullptr;
-constinit std::uint32_t made = 0;
 
 StandIn* make_stand_in() {
-  if (made == kMaxStandIns) return nullptr;
+  // relaxed: written under the heap lock, as what is covered
+  const std::uint32_t first = first_stand_in.load(std::memory_order_relaxed);
+  if (first == kMaxContexts - kMaxStandIns || first == contexts_covered()) return nullptr;
   auto* stand_in = static_cast<StandIn*>(pages::heap.arena.allocate(sizeof(StandIn)));
   if (stand_in == nullptr) return nullptr;
   for (Slot& slot : stand_in->slots) slot.word = &arch::brimful_zero_word;
   stand_in->active_id = arch::kNoContext;
-  stand_in->id = kMaxContexts + made++;
+  stand_in->id = first - 1;
   // relaxed: no thread has such an id yet
   arch::brimful_block.contexts[1 + stand_in->id].store(reinterpret_cast<Context*>(stand_in), std::memory_order_relaxed);
+  first_stand_in.store(stand_in->id,
+                       std::memory_order_relaxed);  // relaxed: as above; this thread is the first to have it
   return stand_in;
 }
 

@@ -13,7 +13,9 @@
 // the heap's lock. What is left of a group returns when the thread leaves the heap. A heap with a limit lends one object at a
 // time, so that its limit is exact.
 //
-// Only the thread and its signal handlers touch a stand-in. There are kMaxStandIns; a thread that gets none has no hits.
+// Ids of stand-ins come from the upper end of the table of contexts; whoever looks up a context by a number from
+// `first_stand_in` on finds none. Only the thread and its signal handlers touch a stand-in. There are kMaxStandIns at
+// most; a thread that gets none has no hits.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +27,8 @@
 #include "slots/context.h"
 
 namespace brimful::slots {
+
+inline constexpr std::uint32_t kMaxStandIns = 512;
 
 struct StandIn {
   Slot slots[kClassCount];

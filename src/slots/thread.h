@@ -55,6 +55,17 @@ void prepare();
 // The context this thread runs in at this moment, made if need be. nullptr: none (or no memory for it).
 Context* current_context();
 
+// Ids from here on are stand-ins' (slots/stand_in.h), not contexts'. Falls under the heap lock.
+extern std::atomic<std::uint32_t> first_stand_in;
+
+// A context's id, neither none nor a stand-in's.
+inline bool is_context_id(std::uint32_t id) {
+  return id < first_stand_in.load(std::memory_order_relaxed);  // relaxed: a thread knows of its own stand-in
+}
+
+// Ids of contexts are below this. Caller holds the heap lock.
+std::uint32_t contexts_covered();
+
 // The context of an id, or nullptr.
 Context* context_of(std::uint32_t id);
 
