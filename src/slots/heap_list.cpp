@@ -2,7 +2,7 @@
 //
 // slots/user_heap.h: which heaps there are, whose current heap is which, and forks.
 //
-//   chunks[number / 1024][number % 1024] ──▶ UserHeap       made on demand, never unmapped
+//   chunks[number / 1024][number % 1024] ──▶ UserHeap       all made on demand, never unmapped
 //
 // A destroyed heap's structure and number serve another heap later, the one destroyed longest ago first, with the next
 // generation: 2^44 of them, so that no handle ever comes again.
@@ -27,7 +27,9 @@ constexpr HeapHandle kOneGeneration = HeapHandle{1} << kHeapNumberBits;
 constexpr int kSlabsAtATime = 128;
 
 using Place = std::atomic<UserHeap*>;
-constinit std::atomic<Place*> chunks[(kMaxNumber + 1) / kChunkHeaps] = {};
+using Chunk = std::atomic<Place*>;
+constexpr std::size_t kChunks = (kMaxNumber + 1) / kChunkHeaps;
+constinit std::atomic<Chunk*> chunks{nullptr};
 
 // Guarded by `list_lock`.
 constinit sync::HeapListMutex list_lock;
@@ -48,11 +50,17 @@ UserHeap* make_structure() {
   const std::uint32_t number = made + 1;
   if (number > kMaxNumber) return nullptr;
   const sync::MutexLock guard(pages::heap.lock);
-  Place* chunk = chunks[number / kChunkHeaps].load(std::memory_order_relaxed);  // relaxed: written under this lock
+  Chunk* all = chunks.load(std::memory_order_relaxed);  // relaxed: written under this lock
+  if (all == nullptr) {
+    all = static_cast<Chunk*>(pages::heap.arena.allocate(kChunks * sizeof(Chunk)));
+    if (all == nullptr) return nullptr;
+    chunks.store(all, std::memory_order_release);  // pairs with: heap_of_number() (zeros)
+  }
+  Place* chunk = all[number / kChunkHeaps].load(std::memory_order_relaxed);  // relaxed: written under this lock
   if (chunk == nullptr) {
     chunk = static_cast<Place*>(pages::heap.arena.allocate(kChunkHeaps * sizeof(Place)));
     if (chunk == nullptr) return nullptr;
-    chunks[number / kChunkHeaps].store(chunk, std::memory_order_release);  // pairs with: heap_of_number() (zeros)
+    all[number / kChunkHeaps].store(chunk, std::memory_order_release);  // pairs with: heap_of_number() (zeros)
   }
   auto* heap = static_cast<UserHeap*>(pages::heap.arena.allocate(sizeof(UserHeap)));
   if (heap == nullptr) return nullptr;
@@ -106,7 +114,9 @@ HeapHandle open_heap(std::size_t limit_bytes) {
 
 UserHeap* heap_of_number(std::uint32_t number) {
   if (number == 0 || number > kMaxNumber) return nullptr;
-  Place* chunk = chunks[number / kChunkHeaps].load(std::memory_order_acquire);  // pairs with: make_structure()
+  Chunk* all = chunks.load(std::memory_order_acquire);  // pairs with: make_structure()
+  if (all == nullptr) return nullptr;
+  Place* chunk = all[number / kChunkHeaps].load(std::memory_order_acquire);  // pairs with: make_structure()
   if (chunk == nullptr) return nullptr;
   return chunk[number % kChunkHeaps].load(std::memory_order_acquire);  // pairs with: make_structure()
 }
