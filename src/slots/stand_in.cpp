@@ -131,7 +131,8 @@ void* lend(StandIn& stand_in, UserHeap& heap, Slab* slab) {
   // relaxed: this thread's own
   std::atomic_ref(slot.word).store(slab->words() + group + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t),
                                    std::memory_order_relaxed);
-  return reinterpret_cast<void*>(slot.base + static_cast<unsigned>(std::countr_zero(lent)) * slab->shape().bytes);
+  const auto first = static_cast<std::uint64_t>(std::countr_zero(lent));
+  return reinterpret_cast<void*>(slot.base + first * slab->shape().bytes);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "brimful/brimful.h"
 #include "brimful/heap.h"
 #include "fake_os.h"
+#include "pages/heap.h"
 #include "slots/user_heap.h"
 #include "stats/snapshot.h"
 
@@ -64,13 +65,13 @@ TEST(HeapQuarantine, IsBounded) {
 }
 
 TEST(HeapQuarantine, EndsBeforeMemoryIsRefused) {
-  void* first = make_and_destroy(64);
-  {
-    const slots::SlowScope scope;
-    slots::reclaim_heaps();
-  }
-  brimful_heap* heap = brimful_heap_create(0);
-  EXPECT_EQ(brimful_heap_malloc(heap, 64), first);
+  brimful_free(brimful_malloc(1));
+  const std::size_t before = pages::heap.pages.stats().used_bytes;
+  make_and_destroy(100'000);
+  EXPECT_GE(pages::heap.pages.stats().used_bytes, before + 100'000);
+  const slots::SlowScope scope;
+  slots::reclaim_heaps();
+  EXPECT_LE(pages::heap.pages.stats().used_bytes, before + (64 << 10)) << "perhaps metadata";
 }
 
 TEST(HeapQuarantineDeathTest, SaysThatTheHeapWasDestroyed) {

@@ -16,6 +16,7 @@
 #include "fake_os.h"
 #include "pages/heap.h"
 #include "slots/front_end.h"
+#include "slots/stand_in.h"
 #include "slots/user_heap.h"
 #include "slots_test_support.h"
 
@@ -175,16 +176,63 @@ TEST(UserHeap, CurrentHeapIsPutAsideForOrdinaryWork) {
   brimful_free(brimful_malloc(1));
   const std::uint32_t id = slots::current_id();
   ASSERT_EQ(brimful_heap_set_current(heap), 0);
-  EXPECT_EQ(slots::current_id(), arch::kNoContext);
+  EXPECT_EQ(slots::context_of(slots::current_id()), nullptr);
+  EXPECT_EQ(slots::current_context(), nullptr);
   {
     const slots::OutsideHeap outside;
     EXPECT_EQ(slots::current_id(), id);
     EXPECT_EQ(brimful_heap_current(), nullptr);
   }
-  EXPECT_EQ(slots::current_id(), arch::kNoContext);
+  EXPECT_EQ(slots::context_of(slots::current_id()), nullptr);
   EXPECT_EQ(brimful_heap_current(), heap);
   ASSERT_EQ(brimful_heap_set_current(nullptr), 0);
   EXPECT_EQ(slots::current_id(), id);
+  EXPECT_EQ(brimful_heap_destroy(heap), 0);
+}
+
+TEST(StandIn, GetsUpToAGroupAndReturnsWhatIsLeft) {
+  brimful_heap* heap = brimful_heap_create(0);
+  ASSERT_EQ(brimful_heap_set_current(heap), 0);
+  void* first = brimful_malloc(64);
+  slots::UserHeap& of = slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test");
+  EXPECT_EQ(of.counts.live_blocks, 64U) << "63 wait for the hits that follow";
+  EXPECT_EQ(stats_of(heap).live_blocks, 1U);
+  const std::uint64_t before = of.lock.use().acquisitions;
+  for (int i = 1; i < 64; ++i) EXPECT_EQ(brimful_malloc(64), static_cast<char*>(first) + 64 * i);
+  EXPECT_EQ(of.lock.use().acquisitions, before);
+  void* next = brimful_malloc(64);
+  EXPECT_GT(of.lock.use().acquisitions, before);
+  ASSERT_EQ(brimful_heap_set_current(nullptr), 0);
+  EXPECT_EQ(of.counts.live_blocks, 65U);
+  EXPECT_TRUE(of.lent.empty());
+  EXPECT_EQ(brimful_heap_malloc(heap, 64), static_cast<char*>(next) + 64);
+  EXPECT_EQ(brimful_heap_destroy(heap), 0);
+}
+
+TEST(StandIn, GetsOneObjectAtATimeOfAHeapWithALimit) {
+  brimful_heap* heap = brimful_heap_create(1 << 20);
+  ASSERT_EQ(brimful_heap_set_current(heap), 0);
+  brimful_malloc(64);
+  EXPECT_EQ(slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test").counts.live_blocks, 1U);
+  ASSERT_EQ(brimful_heap_set_current(nullptr), 0);
+  EXPECT_EQ(brimful_heap_destroy(heap), 0);
+}
+
+TEST(StandIn, IsNoContextAndThereAreOnlySoMany) {
+  brimful_free(brimful_malloc(1));
+  std::vector<slots::StandIn*> taken;
+  while (slots::StandIn* stand_in = slots::take_stand_in()) {
+    EXPECT_EQ(slots::context_of(stand_in->id), nullptr);
+    taken.push_back(stand_in);
+  }
+  EXPECT_EQ(taken.size(), slots::kMaxStandIns);
+  slots::recycle_stand_in(taken.back());
+  EXPECT_EQ(slots::take_stand_in(), taken.back());
+  // A thread without one has no hits, and works.
+  brimful_heap* heap = brimful_heap_create(0);
+  ASSERT_EQ(brimful_heap_set_current(heap), 0);
+  EXPECT_EQ(brimful_heap_of(brimful_malloc(64)), heap);
+  ASSERT_EQ(brimful_heap_set_current(nullptr), 0);
   EXPECT_EQ(brimful_heap_destroy(heap), 0);
 }
 
