@@ -199,7 +199,9 @@ def heap_cases() -> list[Case]:
         for conf in ("", "tier:hardened"):
             for kind in ("destroyed", "replaced"):
                 cases.append(Case("heap_handle_bad", (call, kind), DESTROYED, name, conf=conf))
-        for kind in ("garbage", "address") + (() if call in ("destroy", "set_current") else ("null",)):
+        for kind in ("garbage", "address") + (
+            () if call in ("destroy", "set_current") else ("null",)
+        ):
             cases.append(Case("heap_handle_bad", (call, kind), NO_HEAP, name))
     for size, offset in ((64, 16), (1000, 512), (32768, 4096), (200000, 65536)):
         cases.append(Case("heap_interior", (size, offset), INTERIOR))
