@@ -3,7 +3,7 @@
 # The front door: every task is one target here, and `make` alone lists them. The build itself is CMake and
 # Ninja, one folder per preset under build/; this file only says which preset a task needs.
 #
-#   make lib                          build/release/libbrimful.so, libbrimful.a, brimful.o
+#   make lib                          build/release/libbrimful.so, libbrimful.a, brimful.o, libbrimful-pools.a
 #   make lib CC=clang CXX=clang++     the same by clang, in build/clang
 #   make lib PRESET=aarch64           any preset of CMakePresets.json
 #   make test TESTS=unit              only the tests whose name matches (an expression as for ctest -R)
@@ -32,7 +32,8 @@ build/%/build.ninja: CMakePresets.json
 
 .PHONY: lib
 lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
-	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful brimful_static brimful_relocatable
+	@cmake --build build/$(PRESET) -j $(JOBS) --target \
+	  brimful brimful_static brimful_relocatable brimful-pools brimful-pools-checked
 
 STUDIES := study-class study-global
 STUDY_TARGETS ?= brimful
@@ -111,7 +112,7 @@ lint: build/release/build.ninja ## format, clang-tidy, ruff, mypy, shellcheck, l
 	@tools/run_ctest.sh build/release -j $(JOBS) -L '^lint$$'
 
 .PHONY: install
-install: lib ## libraries, header, pkg-config file and man pages, below PREFIX (/usr/local)
+install: lib ## libraries, headers, pkg-config files and man pages, below PREFIX (/usr/local)
 	@cmake --install build/$(PRESET) --prefix $(abspath $(DESTDIR)/$(PREFIX))
 
 .PHONY: clean

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# cmake --install: libraries, brimful.o, headers, brimful.pc and whatever man pages docs/man/ holds.
+# cmake --install: libraries, brimful.o, headers, pkg-config files and whatever man pages docs/man/ holds.
 
 include(GNUInstallDirs)
 if(TARGET brimful)
@@ -11,6 +11,14 @@ if(TARGET brimful)
   install(DIRECTORY include/brimful DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
   configure_file(cmake/brimful.pc.in brimful.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/brimful.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  set(brimful-pools_description "Memory pools that need no operating system: TLSF, page pool, handle pool")
+  set(brimful-pools-checked_description "${brimful-pools_description}; misuse of TLSF is found at the call")
+  foreach(pools IN ITEMS brimful-pools brimful-pools-checked)
+    set(pools_description "${${pools}_description}")
+    configure_file(cmake/brimful-pools.pc.in ${pools}.pc @ONLY)
+    install(TARGETS ${pools} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(FILES ${PROJECT_BINARY_DIR}/${pools}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  endforeach()
   file(GLOB brimful_man CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
   install(FILES ${brimful_man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -17,10 +17,19 @@ foreach(pools IN ITEMS brimful-pools brimful-pools-checked)
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
+  # Else gcc calls __aarch64_cas8_acq and its like, of libgcc, which asks at start-up what the processor has.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    target_compile_options(${pools} PRIVATE -mno-outline-atomics)
+  endif()
 endforeach()
 target_compile_definitions(brimful-pools-checked PRIVATE BRIMFUL_TLSF_CHECK=1)
 foreach(source IN LISTS brimful_pool_sources)
   if(NOT source MATCHES "/host_linux[.]cpp$")
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -ffreestanding)
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -ffreestanding)
+  endif()
+  if(source MATCHES "/tlsf/")
+    # Two adjacent words stored as one vector have to be put together in a vector register first, which takes longer
+    # than both stores, on the way of each free.
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-tree-slp-vectorize)
   endif()
 endforeach()

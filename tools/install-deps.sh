@@ -19,6 +19,7 @@ guests=()   # programs to run under a library, and libraries to compare; one tha
 
 has_command() { command -v "$1" > /dev/null 2>&1; }
 has_module() { /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
+has_header() { [ -e "/usr/include/$1" ]; }
 has_library() { compgen -G "/usr/lib/*-linux-gnu*/$1" > /dev/null; }
 
 need() { # need PACKAGE CHECK ARGUMENT
@@ -59,6 +60,8 @@ need_for_test() {
   guest postgresql has_postgres any
   guest openjdk-17-jre-headless has_command java
   guest nodejs has_command node
+  guest libzstd-dev has_header zstd.h
+  guest liblz4-dev has_header lz4.h
 }
 
 # The bench itself; its packages for Python are below.

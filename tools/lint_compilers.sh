@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# The library compiles without a warning and links by compilers other than the one that ships it: clang, and gcc for
-# 64-bit ARM (with the portable sequences). The clang build must also carry a program.
+# The libraries compile without a warning and link by compilers other than the one that ships them: clang, and gcc for
+# 64-bit ARM (with the portable sequences). The pools stand alone there, too; the clang build must carry a program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,10 +13,12 @@ build() { # build PRESET COMPILER
   fi
   local log="build/compilers-$1.log"
   if ! { cmake --preset "$1" \
-    && cmake --build "build/$1" --target brimful brimful_static brimful_relocatable; } > "$log" 2>&1; then
+    && cmake --build "build/$1" --target \
+      brimful brimful_static brimful_relocatable brimful-pools brimful-pools-checked; } > "$log" 2>&1; then
     cat "$log"
     return 1
   fi
+  /usr/bin/python3 tools/check_pool_symbols.py build/"$1"/libbrimful-pools{,-checked}.a
   built+=("$1")
 }
 

@@ -15,7 +15,7 @@ if [ ! -x "$venv/ruff" ] || [ ! -x "$venv/mypy" ]; then
   exit 77
 fi
 existing=()
-for folder in bench cli tests tools; do
+for folder in bench cli examples tests tools; do
   [ ! -d "$folder" ] || existing+=("$folder")
 done
 mapfile -t files < <(find "${existing[@]}" -name '*.py' | sort)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handle pool: objects that may be moved. zsmalloc's design (Gupta and Minchan Kim, Linux mm/zsmalloc.c) in user space: a
- * handle instead of a pointer, size classes 16 bytes apart, runs of pages as long as waste least, groups of runs by
- * fullness, and compaction, which moves objects into the fullest runs and gives pages back. What it is for: many objects
- * of odd sizes that live long and are looked at seldom, such as a cache of compressed data.
+ * Handle pool: objects that may be moved. zsmalloc's design (Gupta and Minchan Kim, Linux mm/zsmalloc.c) in user
+ * space: a handle instead of a pointer, size classes 16 bytes apart, runs of pages as long as waste least, groups of
+ * runs by fullness, and compaction, which moves objects into the fullest runs and gives pages back. What it is for:
+ * many objects of odd sizes that live long and are looked at seldom, such as a cache of compressed data.
  *
- * A handle becomes a pointer only between brimful_handle_map() and brimful_handle_unmap(); a mapped object never moves.
- * Any thread may call anything at any time. Locks: one for each size class, and one for the table of handles' growth. Part of
- * libbrimful-pools.a; needs no operating system. errno is never touched.
+ * A handle becomes a pointer only between brimful_handle_map() and brimful_handle_unmap(); a mapped object never
+ * moves. Any thread may call anything at any time. Locks: one for each size class, one for the pool's two tables; map
+ * and unmap take none unless compaction is moving that object, and wait for one copy then. Part of libbrimful-pools.a;
+ * needs no operating system. errno is never touched.
+ *
+ * What an object costs beside its bytes: up to 15 bytes of slot (above 4096 bytes: up to 1/32), 4 bytes in its run,
+ * 8 in the table of handles, which keeps its greatest length. See docs/design/0022-handle-pool.md.
  */
 #ifndef BRIMFUL_HANDLE_H
 #define BRIMFUL_HANDLE_H
@@ -20,9 +24,12 @@ extern "C" {
 
 typedef struct brimful_handle_pool brimful_handle_pool;
 
-/* Names one object of one pool. Never 0. A handle that was freed stays wrong: its number carries a generation that repeats
- * only after 2^24 uses of the same place. */
+/* Names one object of one pool. Never 0. A handle that was freed stays wrong for as long as the pool lives: no number
+ * is given out twice. One of another pool is foreign, unless 131071 pools were created between the two. */
 typedef uint64_t brimful_handle;
+
+#define BRIMFUL_HANDLE_MOST_OBJECTS 134217728 /* live in one pool, 2^27 */
+#define BRIMFUL_HANDLE_MOST_READERS 4092      /* of one object at once */
 
 enum brimful_handle_result {
   BRIMFUL_HANDLE_OK = 0,
@@ -45,36 +52,44 @@ struct brimful_handle_options {
   size_t most_bytes;                    /* pages the pool may hold, in bytes; 0: no limit */
 };
 
-/* NULL: the options make no sense or the host gives no pages. */
+/* Takes about 200 bytes for each of the (at most 256, or with larger objects 384) classes. NULL: the options make no
+ * sense, most_bytes is below that, or the host gives no pages. */
 brimful_handle_pool* brimful_handle_pool_create(const struct brimful_handle_options* options);
 
 /* Gives every page back, whatever is live or mapped. NULL: nothing happens. No other thread may be inside a call. */
 void brimful_handle_pool_destroy(brimful_handle_pool* pool);
 
-/* An object of `bytes` bytes (1 ... most_object_bytes; content: any). Into *handle; unchanged on failure. O(1), and one
- * get_pages() for a new run. */
+/* An object of `bytes` bytes (1 ... most_object_bytes; content: any). Into *handle; unchanged on failure: TOO_LARGE,
+ * NO_MEMORY, INVALID (0 bytes). O(1), and one get_pages() for a new run, another when a table grows. One class's lock
+ * at a time, for constant time; every 16th call the tables'. No lock is held while the host looks for a run's pages. */
 enum brimful_handle_result brimful_handle_alloc(brimful_handle_pool* pool, size_t bytes, brimful_handle* handle);
 
-/* What the caller will do with the bytes. Any number of reads may be mapped at once; writing excludes everything else. */
+/* What the caller will do with the bytes. Many reads may be mapped at once; writing excludes everything else. */
 enum brimful_handle_mode { BRIMFUL_HANDLE_READ = 1, BRIMFUL_HANDLE_WRITE = 2, BRIMFUL_HANDLE_BOTH = 3 };
 
-/* The object's address, aligned to 16, good until the unmap; contiguous. MAPPED: somebody else's mapping excludes this one
- * (nothing waits). *pointer is unchanged on failure. O(1). */
+/* The object's address, aligned to 16, good until the unmap; contiguous. What was written before an unmap is seen after
+ * the map. MAPPED: somebody else's mapping excludes this one, or there are BRIMFUL_HANDLE_MOST_READERS (nothing waits).
+ * *pointer is unchanged on failure. O(1), one compare-exchange; while the object is being moved, waits for its class's
+ * lock: the time of a copy. */
 enum brimful_handle_result brimful_handle_map(brimful_handle_pool* pool, brimful_handle handle,
                                               enum brimful_handle_mode mode, void** pointer);
 
-/* Ends one mapping. O(1). */
+/* Ends one mapping; of several readers' no matter whose. UNMAPPED: there is none. O(1), one compare-exchange. */
 enum brimful_handle_result brimful_handle_unmap(brimful_handle_pool* pool, brimful_handle handle);
 
-/* Gives the object back; MAPPED while it is mapped. An empty run goes back to the host at once. O(1). */
+/* Gives the object back; MAPPED while it is mapped. An empty run goes back to the host at once, outside of every lock.
+ * Of several calls that race with the same handle one succeeds. O(1), one class's lock. */
 enum brimful_handle_result brimful_handle_free(brimful_handle_pool* pool, brimful_handle handle);
 
-/* Bytes that were asked for, into *bytes. */
+/* Bytes that were asked for, into *bytes; unchanged on failure. O(1), one class's lock. */
 enum brimful_handle_result brimful_handle_size(brimful_handle_pool* pool, brimful_handle handle, size_t* bytes);
 
-/* One bounded step of compaction: moves at most `most_moves` unmapped objects (0: no bound) from the emptiest runs of a class to its
- * fullest, and gives the runs that become empty back. Returns the bytes given back to the host. *more, unless NULL: whether
- * another step would find something to do. Holds one class's lock for one object at a time... see docs/design/. */
+/* One bounded step of compaction: moves at most `most_moves` unmapped objects (0: no bound), from the emptiest runs of
+ * a class to its fullest, and when that can empty no run any more, from a class's emptiest run to slots at most 1/12
+ * larger. Gives the runs that become empty back to the host; returns their bytes. *more, unless NULL: 0 when the step
+ * ended a sweep through all classes; a loop on it ends, whatever is mapped. A run of which something is mapped is left
+ * alone until the next sweep. Any thread, at the same time as anything: others wait for one object's copy at most,
+ * under the lock of its class, or of two. Source: Minchan Kim's zs_compact() in Linux mm/zsmalloc.c. */
 size_t brimful_handle_compact(brimful_handle_pool* pool, size_t most_moves, int* more);
 
 struct brimful_handle_stats {
@@ -91,8 +106,9 @@ struct brimful_handle_stats {
   struct brimful_pool_lock_stats locks; /* all of the pool's, summed */
 };
 
-/* One size class. Fullness groups are tenths: group[0] empty runs are given back at once and so 0; group[i] holds runs with
- * ((i - 1) * 10, i * 10] % of their objects live, group[10] only those that are above 90 % and not full, group[11] full ones. */
+/* One size class. Fullness groups are tenths: group[0] is 0, because empty runs are given back at once; group[i] is
+ * runs with ((i - 1) * 10, i * 10] % of their objects live, group[10] those of them that are not full, group[11] full
+ * ones. */
 struct brimful_handle_class_stats {
   size_t object_bytes;
   size_t run_bytes;   /* pages of one run */
@@ -100,17 +116,18 @@ struct brimful_handle_class_stats {
   size_t runs;
   size_t objects;     /* live */
   size_t group[12];   /* runs by fullness */
-  size_t compactable; /* runs that compaction could give back now, if nothing were mapped */
+  size_t compactable; /* runs that moves inside the class could give back now, if nothing were mapped */
   struct brimful_pool_lock_stats lock;
 };
 
-/* Fills *into, and the first `count` of `classes` unless that is NULL. Takes one lock after the other: each class is of one
- * moment, the whole is not. INVALID: a size field is wrong. */
+/* Fills *into, and the first `count` of `classes` unless that is NULL. Takes one lock after the other: each class is
+ * of one moment, the whole is not. O(classes + handles): `mapped` is counted from the table. INVALID: a size field is
+ * wrong. */
 enum brimful_handle_result brimful_handle_get_stats(brimful_handle_pool* pool, struct brimful_handle_stats* into,
                                                     struct brimful_handle_class_stats* classes, size_t count);
 
-/* Looks at every invariant, one class's lock at a time: O(objects). NULL, or the name of the first that is broken and in
- * *where, unless that is NULL, the address that breaks it. No call may be in progress elsewhere. */
+/* Looks at every invariant, one class's lock at a time: O(objects). NULL, or the name of the first that is broken and
+ * in *where, unless that is NULL, the address that breaks it. No call may be in progress elsewhere. */
 const char* brimful_handle_check(brimful_handle_pool* pool, const void** where);
 
 #if defined(__cplusplus)

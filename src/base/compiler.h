@@ -7,6 +7,7 @@
 #define BRIMFUL_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define BRIMFUL_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define BRIMFUL_COLD __attribute__((noinline, cold))
+#define BRIMFUL_INLINE inline __attribute__((always_inline))
 #define BRIMFUL_HIDDEN __attribute__((visibility("hidden")))
 // constinit in declarations, too: without it each access to an extern one calls a weak initialiser first.
 #define BRIMFUL_TLS __attribute__((tls_model("initial-exec"))) constinit thread_local
@@ -15,4 +16,11 @@
 #define BRIMFUL_DEBUG_CHECKS 1
 #else
 #define BRIMFUL_DEBUG_CHECKS 0
+#endif
+
+// Set for libbrimful-pools-checked.a: calls of a TLSF pool look for misuse before they change anything.
+#if defined(BRIMFUL_TLSF_CHECK) && BRIMFUL_TLSF_CHECK
+#define BRIMFUL_TLSF_CHECKS 1
+#else
+#define BRIMFUL_TLSF_CHECKS 0
 #endif

@@ -27,8 +27,8 @@ PageHeap::Place PageHeap::find_in_hugepage(GranuleCount count, std::size_t align
   if (wanted == Memory::kResident && alignment <= kGranuleBytes) place = find_resident(count, node);
   if (place.start == 0) place = find_in_filler(count, alignment, node, wanted);
   if (place.start == 0) place = find_range(count, alignment);
-  for (unsigned other = 0; other < kMaxNodes && place.start == 0; ++other) {
-    if (other != node) place = find_in_filler(count, alignment, other, wanted);
+  for (std::uint32_t others = used_nodes_ & ~(1U << node); others != 0 && place.start == 0; others &= others - 1) {
+    place = find_in_filler(count, alignment, static_cast<unsigned>(std::countr_zero(others)), wanted);
   }
   return place;
 }
@@ -60,8 +60,8 @@ PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
 PageHeap::Place PageHeap::find_in_filler(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted) {
   const std::uint32_t places =
       alignment <= kGranuleBytes ? kAllBits : every_bit(static_cast<unsigned>(alignment >> kGranuleShift));
-  Hugepage* hugepage = fillers_[node].choose(count.raw(), places);
-  if (hugepage == nullptr) hugepage = tails_[node].choose(count.raw(), places);
+  Hugepage* hugepage = nodes_[node].used.choose(count.raw(), places);
+  if (hugepage == nullptr) hugepage = nodes_[node].tails.choose(count.raw(), places);
   if (hugepage == nullptr) return {};
   const unsigned first =
       Filler::place(*hugepage, count.raw(), places, wanted == Memory::kFresh ? ~hugepage->dirty() : hugepage->dirty());

@@ -20,8 +20,8 @@ struct Heap {
   sync::HeapMutex lock;
   meta::Arena arena;
   meta::GranuleTable table;
-  PageHeap pages;
   HugeBlocks huge;
+  PageHeap pages;
 };
 
 extern Heap heap;

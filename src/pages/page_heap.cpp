@@ -68,7 +68,7 @@ std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
 void PageHeap::refile(Hugepage* hugepage) {
   const unsigned node = hugepage->node - 1U;
   const bool before = hugepage->has(Hugepage::kListed);
-  (hugepage->has(Hugepage::kTail) ? tails_ : fillers_)[node].update(hugepage);
+  (hugepage->has(Hugepage::kTail) ? nodes_[node].tails : nodes_[node].used).update(hugepage);
   const bool after = hugepage->has(Hugepage::kListed);
   stats_.hugepages_partly_used += static_cast<std::size_t>(after) - static_cast<std::size_t>(before);
 }
@@ -202,6 +202,7 @@ void PageHeap::open_hugepages(const Place& place, GranuleCount count, unsigned n
   if (opened == 0) return;
   ranges_.take(place.range, first, opened);
   stats_.hugepages_in_use += opened;
+  used_nodes_ |= 1U << node;
   bool is_new = false;
   for (std::uint32_t i = 0; i < opened; ++i) {
     Hugepage& hugepage = first[i];
@@ -267,7 +268,7 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
     stats_.dirty_bytes += bytes_in(untouched);
   }
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
-    tails_[hugepage->node - 1].take_out(hugepage);
+    nodes_[hugepage->node - 1].tails.take_out(hugepage);
     stats_.hugepages_partly_used -= 1;
     hugepage->unset(Hugepage::kTail);
   }

@@ -188,20 +188,25 @@ class PageHeap {
 
   meta::GranuleTable* table_ = nullptr;
   FreeRanges ranges_;
-  Filler fillers_[kMaxNodes];
-  Filler tails_[kMaxNodes];  // of hugepages where a long run ends
   DirtyList dirty_whole_;
   DirtyList dirty_parts_;
   DirtyList muzzy_;
   std::uint64_t next_image_ = 0;  // granule number where the next window goes
   std::size_t most_bytes_ = 0;
-  Window windows_[kMaxWindows] = {};
   std::size_t window_count_ = 0;
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
+  std::uint32_t used_nodes_ = 0;  // one bit for each node that was given a hugepage
   bool strict_overcommit_ = false;
   bool pool_was_empty_ = false;  // said once
   Backing backing_;
+  // Last: few machines have more than the first of each, and what is never touched takes no memory.
+  Window windows_[kMaxWindows] = {};
+  struct Node {
+    Filler used;   // of hugepages in use
+    Filler tails;  // of those where a long run ends
+  };
+  Node nodes_[kMaxNodes];
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// What the tests of the handle pool share: a pool that destroys itself, a host that can be made to fail, contents that
+// are known from a seed.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "brimful/handle.h"
+
+namespace brimful::tests {
+
+// Pages from the C library, each request remembered, so that what is not given back, or not as it was got, shows.
+class HandleHost {
+ public:
+  explicit HandleHost(std::size_t page_bytes = 4096) {
+    table_ = *brimful_pool_host_linux();
+    table_.page_bytes = page_bytes;
+    table_.context = this;
+    table_.get_pages = [](void* context, std::size_t bytes) { return static_cast<HandleHost*>(context)->get(bytes); };
+    table_.give_pages = [](void* context, void* pages, std::size_t bytes) {
+      static_cast<HandleHost*>(context)->give(pages, bytes);
+    };
+    table_.wait = [](void*, std::uint32_t* word, std::uint32_t expected) {
+      brimful_pool_host_linux()->wait(nullptr, word, expected);
+    };
+    table_.wake = [](void*, std::uint32_t* word) { brimful_pool_host_linux()->wake(nullptr, word); };
+  }
+  ~HandleHost() { EXPECT_EQ(held(), 0) << "bytes of pages never given back"; }
+  HandleHost(const HandleHost&) = delete;
+  HandleHost& operator=(const HandleHost&) = delete;
+
+  [[nodiscard]] const brimful_pool_host* table() const { return &table_; }
+  std::size_t held() {
+    const std::lock_guard guard(mutex_);
+    return held_;
+  }
+  // The next `count` requests succeed, and then none does.
+  void fail_after(std::size_t count) {
+    const std::lock_guard guard(mutex_);
+    left_ = count;
+  }
+  void work_again() { fail_after(~std::size_t{0}); }
+
+ private:
+  void* get(std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
+    EXPECT_EQ(bytes % table_.page_bytes, 0);
+    if (left_ == 0) return nullptr;
+    --left_;
+    void* pages = std::aligned_alloc(table_.page_bytes, bytes);
+    memset(pages, 0xA5, bytes);  // "any content"
+    live_[pages] = bytes;
+    held_ += bytes;
+    return pages;
+  }
+  void give(void* pages, std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
+    const auto found = live_.find(pages);
+    ASSERT_NE(found, live_.end());
+    EXPECT_EQ(found->second, bytes);
+    live_.erase(found);
+    held_ -= bytes;
+    std::free(pages);
+  }
+
+  brimful_pool_host table_{};
+  std::mutex mutex_;
+  std::size_t left_ = ~std::size_t{0};
+  std::size_t held_ = 0;
+  std::map<void*, std::size_t> live_;
+};
+
+class HandlePool {
+ public:
+  explicit HandlePool(const brimful_pool_host* host, std::size_t most_object_bytes = 0, std::size_t most_bytes = 0) {
+    brimful_handle_options options{};
+    options.size = sizeof(options);
+    options.host = host;
+    options.most_object_bytes = most_object_bytes;
+    options.most_bytes = most_bytes;
+    pool_ = brimful_handle_pool_create(&options);
+  }
+  ~HandlePool() { brimful_handle_pool_destroy(pool_); }
+  HandlePool(const HandlePool&) = delete;
+  HandlePool& operator=(const HandlePool&) = delete;
+
+  brimful_handle_pool* operator*() const { return pool_; }
+
+  // 0: failed.
+  [[nodiscard]] brimful_handle alloc(std::size_t bytes) const {
+    brimful_handle handle = 0;
+    brimful_handle_alloc(pool_, bytes, &handle);
+    return handle;
+  }
+  [[nodiscard]] brimful_handle_stats stats() const {
+    brimful_handle_stats stats{};
+    stats.size = sizeof(stats);
+    EXPECT_EQ(brimful_handle_get_stats(pool_, &stats, nullptr, 0), BRIMFUL_HANDLE_OK);
+    return stats;
+  }
+  [[nodiscard]] std::vector<brimful_handle_class_stats> classes() const {
+    brimful_handle_stats all = stats();
+    all.class_size = sizeof(brimful_handle_class_stats);
+    std::vector<brimful_handle_class_stats> classes(all.classes);
+    EXPECT_EQ(brimful_handle_get_stats(pool_, &all, classes.data(), classes.size()), BRIMFUL_HANDLE_OK);
+    return classes;
+  }
+  [[nodiscard]] brimful_handle_class_stats class_for(std::size_t bytes) const {
+    for (const brimful_handle_class_stats& one : classes()) {
+      if (one.object_bytes >= bytes) return one;
+    }
+    return {};
+  }
+  // Compaction to its end, in steps; returns the bytes given back.
+  std::size_t compact(std::size_t most_moves = 0) const {
+    std::size_t given = 0;
+    int more = 1;
+    while (more != 0) given += brimful_handle_compact(pool_, most_moves, &more);
+    return given;
+  }
+  [[nodiscard]] const char* broken() const {
+    const void* where = nullptr;
+    return brimful_handle_check(pool_, &where);
+  }
+
+ private:
+  brimful_handle_pool* pool_ = nullptr;
+};
+
+// What byte i of the object with this seed holds.
+inline unsigned char content(std::uint64_t seed, std::size_t i) {
+  return static_cast<unsigned char>((seed * 0x9E3779B97F4A7C15U >> 32) + i * 7);
+}
+
+inline bool fill(brimful_handle_pool* pool, brimful_handle handle, std::size_t bytes, std::uint64_t seed) {
+  void* pointer = nullptr;
+  if (brimful_handle_map(pool, handle, BRIMFUL_HANDLE_WRITE, &pointer) != BRIMFUL_HANDLE_OK) return false;
+  for (std::size_t i = 0; i < bytes; ++i) static_cast<unsigned char*>(pointer)[i] = content(seed, i);
+  return brimful_handle_unmap(pool, handle) == BRIMFUL_HANDLE_OK;
+}
+
+inline bool holds(brimful_handle_pool* pool, brimful_handle handle, std::size_t bytes, std::uint64_t seed) {
+  void* pointer = nullptr;
+  if (brimful_handle_map(pool, handle, BRIMFUL_HANDLE_READ, &pointer) != BRIMFUL_HANDLE_OK) return false;
+  bool right = reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+  for (std::size_t i = 0; i < bytes; ++i) right &= static_cast<unsigned char*>(pointer)[i] == content(seed, i);
+  return brimful_handle_unmap(pool, handle) == BRIMFUL_HANDLE_OK && right;
+}
+
+}  // namespace brimful::tests
