@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// heap_destroy: what it costs to be rid of N live objects: by destroying their heap (brimful/heap.h), by freeing each, and by
-// freeing as many ordinary objects of malloc.
+// heap_destroy: what it costs to be rid of N live objects: by destroying their heap (brimful/heap.h), by freeing each,
+// and by freeing as many ordinary objects of malloc.
 //
 //   LD_PRELOAD=libbrimful.so heap_destroy [N [SIZE [SEED]]]      default 1000000 mixed 1
 //
-// SIZE is a number of bytes or `mixed` (16 ... 512, half of them below 64, as small objects of programs are). All objects are made by one
-// thread and written, then freed in the order in which they were made (`free_ns`), which is the best order for every
-// allocator, or in a random one (`free_random_ns`). Each way has a heap of its own, made right before, so that no way finds
-// the caches warmer than another. Nanoseconds of the thread's processor time, all objects together. `create_ns`: to allocate
-// them in the heap; `malloc_ns`: by malloc. One line of JSON.
+// SIZE is a number of bytes or `mixed` (16 ... 512, half of them below 64, as small objects of programs are). All
+// objects are made by one thread and written, then freed in the order in which they were made (`free_ns`), which is
+// the best order for every allocator, or in a random one (`free_random_ns`). Each way has a heap of its own, made
+// right before, so that no way finds the caches warmer than another. Nanoseconds of the thread's processor time, all
+// objects together. `create_ns`: to allocate them in the heap; `malloc_ns`: by malloc. One line of JSON.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heaps: parts of brimful's memory that can be given back all at once. A heap is for memory whose life ends at one moment:
- * a request, a document, a compiler pass, a plugin. Its blocks are ordinary blocks: free(), realloc(),
- * malloc_usable_size() and the sized deletes take them, from any thread; and destroying the heap frees those that are left, in time
- * that depends on the pages they lie on and not on their number. Part of libbrimful.so and libbrimful.a; works beside any
- * other use of malloc. docs/guide/heaps.md says when a heap is the right thing.
+ * Heaps: parts of brimful's memory that can be given back all at once. A heap is for memory whose life ends at one
+ * moment: a request, a document, a compiler pass, a plugin. Its blocks are ordinary blocks: free(), realloc(),
+ * malloc_usable_size() and the sized deletes take them, from any thread; and destroying the heap frees those that are
+ * left, in time that depends on the pages they lie on and not on their number. Part of libbrimful.so and libbrimful.a;
+ * works beside any other use of malloc. docs/guide/heaps.md says when a heap is the right thing.
  *
- * Every function is thread-safe. A heap has one lock: threads that share one wait for each other. Errors: NULL and errno
- * ENOMEM unless said otherwise; errno is kept otherwise.
+ * Every function is thread-safe. A heap has one lock: threads that share one wait for each other. Errors: NULL and
+ * errno ENOMEM unless said otherwise; errno is kept otherwise.
  *
  * Misuse ends the process with one line on stderr and abort(), as everywhere in brimful:
  *
@@ -18,8 +18,8 @@
  *     then. In the default tier the memory is free at once: it is reported as a double free while nobody else has that
  *     memory, and after that it is not found
  *
- * Signal handlers that interrupt the allocator itself get memory of no heap, and what they free of a heap counts as live until
- * the heap is next used.
+ * Signal handlers that interrupt the allocator itself get memory of no heap, and what they free of a heap counts as
+ * live until the heap is next used.
  */
 #ifndef BRIMFUL_HEAP_H
 #define BRIMFUL_HEAP_H
@@ -60,9 +60,9 @@ void* brimful_heap_realloc(brimful_heap* heap, void* pointer, size_t bytes) __at
 
 /* From here on this thread's malloc, calloc, aligned_alloc and their kin, operator new and the brimful_* names among them,
  * allocate from the heap; NULL: as usual again. free() and realloc() go by the block, not by this. Ends by itself when
- * the thread ends. Other threads, those that this one creates among them, are not affected; after fork() the child's thread
- * keeps it. Returns 0; EAGAIN or ENOMEM: the C library can't tell us when the thread ends (pthread_key_create(3)); EDEADLK
- * from a signal handler that interrupted this thread in the allocator. O(1). To nest:
+ * the thread ends. Other threads, those that this one creates among them, are not affected; after fork() the child's
+ * thread keeps it. Returns 0; EAGAIN or ENOMEM: the C library can't tell us when the thread ends
+ * (pthread_key_create(3)); EDEADLK from a signal handler that interrupted this thread in the allocator. O(1). To nest:
  *
  *   brimful_heap* before = brimful_heap_current();
  *   brimful_heap_set_current(mine); ... brimful_heap_set_current(before); */

@@ -68,7 +68,8 @@ Run* enclosing_run(std::uint64_t address) {
   meta::report_bad_pointer(call, address, was_used, owner);
 }
 
-// The block in a window that starts at `address`, or an empty one. Takes no lock. A call would be a tenth of a large free().
+// The block in a window that starts at `address`, or an empty one. Takes no lock. A call would be a tenth of a large
+// free().
 [[gnu::always_inline]] inline Block find_in_windows(std::uint64_t address) {
   Header* header = meta::header_of(address);
   Block block;

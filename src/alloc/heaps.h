@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The calls of alloc/allocate.h for heaps of the program (include/brimful/heap.h, slots/user_heap.h): routing between
-// objects and blocks of their own. errno: ENOMEM where nullptr is returned. Heaps that are closed are reported; `call` is
-// the function's name.
+// objects and blocks of their own. errno: ENOMEM where nullptr is returned. Heaps that are closed are reported; `call`
+// is the function's name.
 #pragma once
 
 #include <cstddef>

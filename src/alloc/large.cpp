@@ -34,8 +34,8 @@ constinit unsigned moves = 0;  // guarded by the heap lock
 // A request from here on that its own cache can't serve looks through all caches: fresh pages would cost more.
 constexpr std::size_t kFlushAllFrom = 4 * kGranuleBytes;
 
-// Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know whether
-// they are huge blocks.
+// Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know
+// whether they are huge blocks.
 struct Unknown {
   Unknown* next;
   std::uint64_t start;
@@ -67,7 +67,8 @@ Run* claim_at(std::uint64_t start) {
   return run != nullptr && pages::claim(run) ? run : nullptr;
 }
 
-// The claimed block is free; one of a heap, whose lock comes before the one that is held here, is so when the heap is used next.
+// The claimed block is free; one of a heap, whose lock comes before the one that is held here, is so when the heap is
+// used next.
 void free_or_leave(Run* run, std::uint64_t now_ms) {
   slots::heap_number(run) != 0 ? slots::leave_heap_later(run) : pages::free_block(run, now_ms);
 }

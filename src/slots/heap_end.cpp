@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// slots/user_heap.h: the end of a heap. Each slab becomes free granules, each block goes where freed blocks go; no object is
-// looked at. The heap lock is let go between batches, so that others don't wait for all of a large heap.
+// slots/user_heap.h: the end of a heap. Each slab becomes free granules, each block goes where freed blocks go; no
+// object is looked at. The heap lock is let go between batches, so that others don't wait for all of a large heap.
 //
 // In tier:hardened the memory goes back to the system at once and the addresses stay taken, with their headers in the
 // granule table, owner kOwnerDestroyed: whoever frees one of those blocks then is told. The last GiB of addresses is

@@ -85,8 +85,8 @@ void give_structure(UserHeap* heap) {
   last_free = heap;
 }
 
-// Calls visit(heap) for the open heaps whose lock is free, under it, until it returns false. Does nothing while the list is
-// busy.
+// Calls visit(heap) for the open heaps whose lock is free, under it, until it returns false. Does nothing while the
+// list is busy.
 template <class Visit>
 void for_each_free_heap(Visit visit) {
   if (!list_lock.try_lock()) return;
@@ -151,7 +151,6 @@ void OutsideHeap::enter_current_heap(UserHeap* heap) {
 }
 
 int prepare_for_thread_exit() {
-  // relaxed: the lock orders the key; a thread that sees the flag may use the key, which no lock guards
   if (!has_exit_key.load(std::memory_order_acquire)) {  // pairs with: the store below (the key)
     const SlowScope scope;
     const sync::MutexLock guard(list_lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the parts of slots/user_heap.h share about a heap's slabs. Of every function: the caller holds the heap's lock, which
-// orders all who ask and change; so the atomics in here are relaxed unless reports read them.
+// What the parts of slots/user_heap.h share about a heap's slabs. Of every function: the caller holds the heap's lock,
+// which orders all who ask and change; so the atomics in here are relaxed unless reports read them.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +70,8 @@ Slab* add_slab(UserHeap& heap, ClassId size_class);
 // The slab is empty and leaves the heap: the caller, who may let go of the heap's lock first, releases it.
 void unlist(UserHeap& heap, Slab* slab);
 
-// `count` objects of the group (a mask) are free. Returns the slab if that was its last one, to be released. The one that
-// malloc takes from stays, or a program that allocates and frees one object would make a slab each time.
+// `count` objects of the group (a mask) are free. Returns the slab if that was its last one, to be released. The one
+// that malloc takes from stays, or a program that allocates and frees one object would make a slab each time.
 Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, std::int32_t count);
 
 }  // namespace brimful::slots

@@ -19,7 +19,8 @@ namespace {
 // A heap that holds more than this gets slabs whose memory is there already, where there are such.
 constexpr std::size_t kManyBytes = std::size_t{1} << 20;
 
-// A slab is looked at for free pages when it has waited for two looks, then at every eighth; as slots/free_pages.cpp does.
+// A slab is looked at for free pages when it has waited for two looks, then at every eighth; as slots/free_pages.cpp
+// does.
 constexpr unsigned kWaitLooks = 2;
 constexpr unsigned kLookPeriod = 8;
 

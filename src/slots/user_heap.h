@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
-// Heaps of the program (include/brimful/heap.h): slabs and large blocks that one structure holds, so that they can go all
-// at once.
+// Heaps of the program (include/brimful/heap.h): slabs and large blocks that one structure holds, so that they can go
+// all at once.
 //
 //   handle ── number ──▶ UserHeap ──┬─ partial[class]  slabs with free objects; malloc takes from the front
 //             generation            ├─ full            slabs without
 //                                   └─ blocks          large and huge blocks
 //   free(p) ── granule table ──▶ slab, owner kOwnerHeap ── last_owner: the number ──▶ UserHeap
 //
-// A heap's slab has an owner that no context is, above BRIMFUL_OWNER_SHARED: the fast path of free() sends such objects
-// the slow way as it is. So they are never in a magazine and never in a context, and when a heap is destroyed
-// nobody holds anything of it. All of a slab is in its freed words, written under the heap's lock, but for what a stand-in has. The remote
-// masks belong to signal handlers, who must not wait for the lock; the next holder takes over what they say.
+// A heap's slab has an owner that no context is, above BRIMFUL_OWNER_SHARED: the fast path of free() sends such
+// objects the slow way as it is. So they are never in a magazine and never in a context, and when a heap is destroyed
+// nobody holds anything of it. All of a slab is in its freed words, written under the heap's lock, but for what a
+// stand-in has. The remote masks belong to signal handlers, who must not wait for the lock; the next holder takes over
+// what they say.
 //
-// A thread's *current* heap costs the fast paths nothing either: the thread's id pointer leads to a stand-in (slots/stand_in.h)
-// while it has one. What a slow path does for others than the heap, it does in an OutsideHeap, where the thread is as any
-// other.
+// A thread's *current* heap costs the fast paths nothing either: the thread's id pointer leads to a stand-in
+// (slots/stand_in.h) while it has one. What a slow path does for others than the heap, it does in an OutsideHeap,
+// where the thread is as any other.
 //
-// One lock for each heap. Rejected: a context for each heap and CPU (27 KiB each, and its magazines, slots and queues would have
-// to be emptied by barriers before a destroy: time that depends on CPUs), and a lock for each class (3.4 KiB more, for
-// threads that share one heap and one class seldom).
+// One lock for each heap. Rejected: a context for each heap and CPU (27 KiB each, and its magazines, slots and queues
+// would have to be emptied by barriers before a destroy: time that depends on CPUs), and a lock for each class (3.4
+// KiB more, for threads that share one heap and one class seldom).
 #pragma once
 
 #include <atomic>
@@ -114,8 +115,8 @@ class OutsideHeap {
 // Makes a heap. 0: no memory, or there are too many. Takes the list's lock and the heap lock.
 HeapHandle open_heap(std::size_t limit_bytes);
 
-// The heap of a handle, which may be closed by now: whoever takes its lock asks is_good(). Reports a handle whose number no
-// heap ever had. `call` is the function's name. No lock.
+// The heap of a handle, which may be closed by now: whoever takes its lock asks is_good(). Reports a handle whose
+// number no heap ever had. `call` is the function's name. No lock.
 UserHeap& heap_of(HeapHandle handle, const char* call);
 
 // Caller holds the heap's lock.
@@ -129,8 +130,8 @@ inline bool is_good(const UserHeap& heap, HeapHandle handle) {
 // The heap of a number, or nullptr. No lock.
 UserHeap* heap_of_number(std::uint32_t number);
 
-// Makes the heap (nullptr: none) the calling thread's current one. false: the handle is not good. In a SlowScope that is
-// not nested, and not inside an OutsideHeap.
+// Makes the heap (nullptr: none) the calling thread's current one. false: the handle is not good. In a SlowScope that
+// is not nested, and not inside an OutsideHeap.
 bool choose_heap(UserHeap* heap, HeapHandle handle);
 
 // Sees to it that a thread that ends leaves its current heap. 0, or an error number. Before choose_heap().
@@ -150,7 +151,8 @@ void unlock_heaps();
 // In the child: forgets waiters, and the threads that are not there any more.
 void reset_heaps();
 
-// Pages that nothing lives on, of heaps that are left alone: `at_once` of all whose lock is free. Returns how many slabs those were.
+// Pages that nothing lives on, of heaps that are left alone: `at_once` of all whose lock is free. Returns how many
+// slabs those were.
 int purge_heaps(bool at_once);
 
 // Gives back the empty slabs of heaps whose lock is free, and the addresses that destroyed heaps leave behind in
@@ -188,7 +190,8 @@ void uncharge(UserHeap& heap, std::size_t bytes);
 // The charged block is the heap's.
 void adopt_block(UserHeap& heap, Run* run);
 
-// The block, whose life the caller has ended, leaves its heap, and its bytes are no longer counted. Reports a closed heap.
+// The block, whose life the caller has ended, leaves its heap, and its bytes are no longer counted. Reports a closed
+// heap.
 void leave_heap(Run* run);
 
 // For a claimed block of a heap when its lock can't be waited for: the heap's next use frees it.
@@ -202,8 +205,8 @@ void restore_block(UserHeap& heap, Run* run, std::size_t counted_bytes, std::siz
 // Frees all that a closed heap holds. Time by the number of slabs and blocks.
 void bury(UserHeap& heap);
 
-// Gives back empty slabs and free pages of the others, of up to `budget` slabs that were left alone, or, `at_once`, of any.
-// Returns how many slabs those were. Caller holds the heap's lock.
+// Gives back empty slabs and free pages of the others, of up to `budget` slabs that were left alone, or, `at_once`, of
+// any. Returns how many slabs those were. Caller holds the heap's lock.
 int purge_heap(UserHeap& heap, int budget, bool at_once);
 void release_empty_slabs(UserHeap& heap);
 

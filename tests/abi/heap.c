@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// include/brimful/heap.h as a C program uses it, line by line: blocks of a heap are blocks like others, destroy takes those
-// that are left, a thread's current heap, limits, statistics, forks. What must end the process runs in a child. glibc has
-// none of this; there, everything is skipped.
+// include/brimful/heap.h as a C program uses it, line by line: blocks of a heap are blocks like others, destroy takes
+// those that are left, a thread's current heap, limits, statistics, forks. What must end the process runs in a child.
+// glibc has none of this; there, everything is skipped.
 #include "check.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Uses a block of a destroyed heap. Arguments: the size; how: 0 free, 1 realloc, 2 malloc_usable_size, 3 free by another
-// thread, 4 free after other heaps and blocks have come and gone.
+// Uses a block of a destroyed heap. Arguments: the size; how: 0 free, 1 realloc, 2 malloc_usable_size, 3 free by
+// another thread, 4 free after other heaps and blocks have come and gone.
 #include "heap.h"
 
 static void* free_it(void* block) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Heaps of the program under load: threads allocate in heaps that they share, directly and as their current heap, free and
-// resize each other's blocks, leave frees to ordinary free() with and without a current heap, and destroy heaps in between,
-// full as they are. Every block's contents are checked when it is freed, resized or destroyed, and at each
+// Heaps of the program under load: threads allocate in heaps that they share, directly and as their current heap, free
+// and resize each other's blocks, leave frees to ordinary free() with and without a current heap, and destroy heaps in
+// between, full as they are. Every block's contents are checked when it is freed, resized or destroyed, and at each
 // destroy the heap's own counts. A child of fork() destroys a heap now and then.
 //
-// A *place* holds a heap and its blocks. Who works in a place holds its lock for reading; who destroys, for writing: the
-// contract of brimful_heap_destroy(). Blocks of one place have a lock each, so that any thread may free any block while
-// others work in the same heap. Some blocks of a place are ordinary ones, so that the two kinds meet everywhere.
+// A *place* holds a heap and its blocks. Who works in a place holds its lock for reading; who destroys, for writing:
+// the contract of brimful_heap_destroy(). Blocks of one place have a lock each, so that any thread may free any block
+// while others work in the same heap. Some blocks of a place are ordinary ones, so that the two kinds meet everywhere.
 //
 // Without arguments: the front end that BRIMFUL_CONF names, else both, some seconds each. Exit: 0, or 1 and the fault.
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// slots/user_heap.h and alloc/heaps.h where the public calls can't look: what a destroy costs, what a system that refuses
-// memory leaves behind, what signal handlers free, how handles are numbered, and the rank of the locks.
+// slots/user_heap.h and alloc/heaps.h where the public calls can't look: what a destroy costs, what a system that
+// refuses memory leaves behind, what signal handlers free, how handles are numbered, and the rank of the locks.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -267,7 +267,8 @@ int script() {
   return refused;
 }
 
-// In a process of its own: the n-th call to the system fails, `times` of them. True: it passed; *reached: a call failed.
+// In a process of its own: the n-th call to the system fails, `times` of them. True: it passed; *reached: a call
+// failed.
 bool passes_with_failure(std::size_t n, std::size_t times, bool* reached) {
   const pid_t child = fork();
   if (child == 0) {
