@@ -42,7 +42,7 @@ foreach(source IN LISTS stress_sources)
     register(NAME stress.${name}.${front_end}.long COMMAND ${name} --long LABELS long TIMEOUT 7200
       ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
     # The hardened tier takes other ways through malloc and free.
-    if(name MATCHES "^(oracle|double_free_pairs)_stress$")
+    if(name MATCHES "^(oracle|heap|double_free_pairs)_stress$")
       register(NAME stress.${name}.${front_end}.hardened COMMAND ${name} LABELS stress
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)
       register(NAME stress.${name}.${front_end}.hardened.long COMMAND ${name} --long LABELS long TIMEOUT 7200

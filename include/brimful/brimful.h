@@ -58,9 +58,10 @@ const char* brimful_version(void);
 
 /* Every lock of the allocator is one of these kinds. */
 enum brimful_lock {
-  BRIMFUL_LOCK_HEAP,    /* one: address space, large blocks, slabs made and given back */
-  BRIMFUL_LOCK_CENTRAL, /* one for each size class: memory that passes between threads */
-  BRIMFUL_LOCK_CONTEXT, /* one for each context, a CPU's or a thread's */
+  BRIMFUL_LOCK_HEAP,      /* one: address space, large blocks, slabs made and given back */
+  BRIMFUL_LOCK_CENTRAL,   /* one for each size class: memory that passes between threads */
+  BRIMFUL_LOCK_CONTEXT,   /* one for each context, a CPU's or a thread's */
+  BRIMFUL_LOCK_USER_HEAP, /* one for each heap of brimful/heap.h that there was at once, and one for their list */
 };
 
 /* What happened to one lock, or to all of a kind, since the process began; a forked child goes on from its parent's
@@ -85,7 +86,7 @@ struct brimful_lock_stats {
  *
  * Returns 0; EINVAL for an unknown kind, for object_bytes above the largest class (32 KiB), or when into->size is less
  * than that of the structure's first version. Takes no lock, so it answers while others hold them, and from signal
- * handlers; errno is kept. Cost: O(1), for a sum O(classes) or O(contexts). */
+ * handlers; errno is kept. Cost: O(1), for a sum O(classes), O(contexts) or O(heaps). */
 int brimful_get_lock_stats(enum brimful_lock which, size_t object_bytes, struct brimful_lock_stats* into);
 
 /* Where the resident memory is. Bytes; the sum of live, slab_free, run_free and metadata is resident, which is what the

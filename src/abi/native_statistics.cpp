@@ -52,6 +52,9 @@ bool find(brimful_lock which, std::size_t object_bytes, brimful_lock_stats* foun
     case BRIMFUL_LOCK_CONTEXT:
       *found = numbers(all.context, all.contexts, 0);
       return true;
+    case BRIMFUL_LOCK_USER_HEAP:
+      *found = numbers(all.user_heap, all.user_heaps, 0);
+      return true;
     default:
       return false;
   }

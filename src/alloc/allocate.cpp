@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "alloc/emergency.h"
+#include "alloc/heaps.h"
 #include "alloc/large.h"
 #include "arch/sequences.h"
 #include "config/options.h"
@@ -23,6 +24,7 @@
 #include "slots/requests.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::alloc {
 namespace {
@@ -66,8 +68,9 @@ Run* enclosing_run(std::uint64_t address) {
   meta::report_bad_pointer(call, address, was_used, owner);
 }
 
-// The block in a window that starts at `address`, or an empty one. Takes no lock.
-Block find_in_windows(std::uint64_t address) {
+// The block in a window that starts at `address`, or an empty one. Takes no lock. A call would be a tenth of a large
+// free().
+[[gnu::always_inline]] inline Block find_in_windows(std::uint64_t address) {
   Header* header = meta::header_of(address);
   Block block;
   switch (header->kind) {
@@ -93,8 +96,20 @@ Block find_in_windows(std::uint64_t address) {
   return block;
 }
 
+// In tier:hardened, what destroyed heaps leave behind keeps its headers.
+void check_destroyed(std::uint64_t address, const char* call) {
+  const Header* header = meta::header_of(address);
+  // relaxed: a block that was destroyed before the program asks about it
+  if (BRIMFUL_LIKELY(header->owner.load(std::memory_order_relaxed) != kOwnerDestroyed)) return;
+  if (header->kind == Kind::kLarge ? header->start == address
+                                   : static_cast<const Slab*>(header)->index_of(address) < header->count) {
+    meta::report_destroyed(call, address);
+  }
+}
+
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
+  check_destroyed(address, call);
   Block block = find_in_windows(address);
   if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
   if (BRIMFUL_UNLIKELY(!block.exists())) bad_pointer(address, call);
@@ -132,7 +147,15 @@ void* hand_out(void* object) {
   return object;
 }
 
+std::uint32_t heap_number(const Block& block) {
+  return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
+}
+
 void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope) {
+  if (slots::heap_number(slab) != 0) {
+    if (scope.nested()) return slots::free_in_heap_nested(slab, index);
+    return slots::free_in_heap(slab, index);
+  }
   if (scope.nested()) return slots::free_nested(slab, index);
   slots::prepare();
   slots::free(slab, index);
@@ -150,6 +173,24 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
   return hand_out(slots::allocate(static_cast<ClassId>(index)));
 }
 
+// A thread with a current heap: its fast paths always miss.
+bool has_current_heap() { return BRIMFUL_UNLIKELY(slots::thread_state.heap != nullptr); }
+
+// free() for such a thread, as any other thread would do it.
+BRIMFUL_COLD void free_outside_heap(void* pointer) {
+  const slots::OutsideHeap outside;
+  arch::brimful_free_slow(pointer);
+}
+
+// What a slow path of malloc does for it.
+BRIMFUL_COLD void* allocate_slowly_in_current_heap(std::size_t bytes) {
+  void* block = allocate_in_current_heap(bytes, kObjectAlignment);
+  if (block == nullptr) errno = ENOMEM;
+  return block;
+}
+
+}  // namespace
+
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   if (void* block = allocate_large_lightly(bytes, alignment)) return block;
   const os::ErrnoGuard errno_guard;
@@ -166,15 +207,14 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   return block;
 }
 
-}  // namespace
-
 void* allocate(std::size_t bytes) { return arch::brimful_malloc(bytes); }
 
 void* allocate_zeroed(std::size_t count, std::size_t bytes) {
   std::size_t total = 0;
   if (__builtin_mul_overflow(count, bytes, &total)) return nullptr;
   if (total > kMaxClassBytes) {
-    void* block = allocate_run_of(total, kObjectAlignment);
+    void* block = has_current_heap() ? allocate_in_current_heap(total, kObjectAlignment)
+                                     : allocate_run_of(total, kObjectAlignment);
     if (block != nullptr) clear_large(block, total);
     return block;
   }
@@ -184,28 +224,33 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
   if (alignment <= kObjectAlignment) return arch::brimful_malloc(bytes);
+  if (has_current_heap()) return allocate_in_current_heap(bytes, alignment);
   const std::size_t index = class_of_aligned(bytes, alignment);
   return index < kClassCount ? allocate_class(index, bytes) : allocate_run_of(bytes, alignment);
 }
 
 void* reallocate(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
+  const slots::OutsideHeap outside;  // a block stays in its heap, or in none
   const std::uint64_t address = address_of(pointer);
   Block block;
   std::size_t old_bytes = 0;
+  std::uint32_t heap = 0;
   {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
     check_live(block, "realloc");
     old_bytes = bytes_of(block);
+    heap = heap_number(block);
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
-      void* resized = resize_large(block.run, address, bytes);
+      void* resized =
+          heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_large(block.run, address, bytes);
       if (resized != nullptr) return resized;
     }
   }
-  void* moved = arch::brimful_malloc(bytes);
+  void* moved = heap != 0 ? allocate_beside(heap, bytes) : arch::brimful_malloc(bytes);
   if (moved == nullptr) {
     if (bytes > old_bytes) return nullptr;
     shrink_was_refused = true;
@@ -221,6 +266,13 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
   const Block block = find_block(address_of(pointer), call);
   check_live(block, call);
   return bytes_of(block);
+}
+
+std::uint32_t heap_number_of(const void* pointer, const char* call) {
+  const slots::SlowScope scope;
+  const Block block = find_block(address_of(pointer), call);
+  check_live(block, call);
+  return heap_number(block);
 }
 
 void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
@@ -256,6 +308,7 @@ std::size_t trim() {
 extern "C" {
 
 void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
+  if (alloc::has_current_heap()) return alloc::allocate_slowly_in_current_heap(bytes);
   void* block = nullptr;
   if (bytes > kMaxClassBytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);
@@ -269,18 +322,21 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 
 void brimful::arch::brimful_free_slow(void* pointer) {
   if (pointer == nullptr) return;
+  if (alloc::has_current_heap()) return alloc::free_outside_heap(pointer);
   const std::uint64_t address = alloc::address_of(pointer);
   // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
   // object is nobody's, so its slab stays what it is.
   const bool was_live = config::is_hardened() && meta::live_map.clear(address);
   alloc::Block block = alloc::find_in_windows(address);
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
+    if (config::is_hardened() && !was_live) alloc::check_destroyed(address, "free");
     if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
-    if (slots::free_lightly(block.slab, block.index)) return;
+    const bool is_of_heap = slots::heap_number(block.slab) != 0;
+    if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
   }
   if (block.run != nullptr) {
     if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
-    if (alloc::free_large_lightly(block.run)) return;
+    if (slots::heap_number(block.run) == 0 && alloc::free_large_lightly(block.run)) return;
   }
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
@@ -291,6 +347,9 @@ void brimful::arch::brimful_free_slow(void* pointer) {
     return;
   }
   if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);
+  if (slots::heap_number(block.run) != 0) {
+    return scope.nested() ? slots::leave_heap_later(block.run) : alloc::free_large_of_heap(block.run);
+  }
   scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(block.run);
 }
 

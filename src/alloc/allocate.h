@@ -28,6 +28,12 @@ void* reallocate(void* pointer, std::size_t bytes);
 // Bytes that may be used from `pointer` (live) on; constant for its life. `call` names the caller in a report.
 std::size_t usable_bytes(const void* pointer, const char* call);
 
+// The number of the program's heap that `pointer` (live) is of; 0: of none (slots/user_heap.h).
+std::uint32_t heap_number_of(const void* pointer, const char* call);
+
+// A block of whole granules or of a mapping of its own, of no heap.
+void* allocate_run_of(std::size_t bytes, std::size_t alignment);
+
 // Checks that the live object `pointer` is one that a request of `bytes` with `alignment` gets; else reports and aborts.
 void check_size(const void* pointer, std::size_t bytes, std::size_t alignment);
 

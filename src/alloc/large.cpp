@@ -20,6 +20,7 @@
 #include "pages/run_cache.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::alloc {
 namespace {
@@ -33,8 +34,8 @@ constinit unsigned moves = 0;  // guarded by the heap lock
 // A request from here on that its own cache can't serve looks through all caches: fresh pages would cost more.
 constexpr std::size_t kFlushAllFrom = 4 * kGranuleBytes;
 
-// Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know whether
-// they are huge blocks.
+// Blocks freed by nested signal handlers, linked through `next`, and addresses of which a handler could not know
+// whether they are huge blocks.
 struct Unknown {
   Unknown* next;
   std::uint64_t start;
@@ -52,12 +53,6 @@ void push(std::atomic<Node*>& list, Node* node) {
                                        std::memory_order_relaxed));  // relaxed: tried again
 }
 
-void free_block(Run* run, std::uint64_t now_ms) {
-  if (run->kind != Kind::kHuge) return pages::free_large_run(run, now_ms);
-  pages::heap.pages.backing().forget(run->start);
-  config::options.purge_delay_ms != 0 ? pages::heap.huge.keep(run, now_ms) : pages::heap.huge.free(run);
-}
-
 Run* huge_at(std::uint64_t start) {
   Run* huge = pages::heap.huge.find(start);
   return huge != nullptr && huge->start == start ? huge : nullptr;
@@ -72,6 +67,12 @@ Run* claim_at(std::uint64_t start) {
   return run != nullptr && pages::claim(run) ? run : nullptr;
 }
 
+// The claimed block is free; one of a heap, whose lock comes before the one that is held here, is so when the heap is
+// used next.
+void free_or_leave(Run* run, std::uint64_t now_ms) {
+  slots::heap_number(run) != 0 ? slots::leave_heap_later(run) : pages::free_block(run, now_ms);
+}
+
 void free_deferred_unknown(std::uint64_t now_ms) {
   Unknown* unknown = deferred_unknown.exchange(nullptr, std::memory_order_acquire);  // pairs with: push() (the nodes)
   while (unknown != nullptr) {
@@ -80,7 +81,7 @@ void free_deferred_unknown(std::uint64_t now_ms) {
     if (run == nullptr) {
       meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
     }
-    free_block(run, now_ms);
+    free_or_leave(run, now_ms);
     arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
     unknown = next;
   }
@@ -100,7 +101,7 @@ void free_deferred(std::uint64_t now_ms) {
   Run* run = deferred.exchange(nullptr, std::memory_order_acquire);  // pairs with: push() (the links)
   while (run != nullptr) {
     Run* next = run->next;
-    free_block(run, now_ms);
+    pages::free_block(run, now_ms);
     run = next;
   }
 }
@@ -205,7 +206,9 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
     const sync::MutexLock guard(heap.lock);
     free_deferred(now_ms);
     if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
-    if (alignment <= kGranuleBytes) run = pages::allocate_resident_run(usable);
+    // A length that granules can count, or it would be taken for a short one.
+    const bool may_be_resident = alignment <= kGranuleBytes && usable <= GranuleCount(UINT32_MAX >> 1).bytes();
+    if (may_be_resident) run = pages::allocate_resident_run(usable);
     if (run == nullptr) {
       // Of other lengths than the caches hold: what they hold may join to it.
       usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
@@ -257,15 +260,26 @@ void free_large(Run* run) {
 
 void free_large_nested(Run* run) { push(deferred, run); }
 
+void free_large_of_heap(Run* run) {
+  slots::leave_heap(run);
+  if (run->kind != Kind::kHuge) return free_large(run);
+  const sync::MutexLock guard(pages::heap.lock);
+  pages::free_block(run, os::calls.now_ms());
+}
+
 bool free_huge(std::uint64_t start) {
   const std::uint64_t now_ms = os::calls.now_ms();
+  Run* run = nullptr;
+  bool is_of_heap = false;
   {
     const sync::MutexLock guard(pages::heap.lock);
     free_deferred(now_ms);
-    Run* run = claim_at(start);
+    run = claim_at(start);
     if (run == nullptr) return false;
-    free_block(run, now_ms);
+    is_of_heap = slots::heap_number(run) != 0;
+    if (!is_of_heap) pages::free_block(run, now_ms);
   }
+  if (is_of_heap) free_large_of_heap(run);
   slots::tick(now_ms);
   return true;
 }

@@ -38,6 +38,9 @@ void free_large(Run* run);
 // The same in a signal handler that interrupted a slow path: it waits in a lock-free list for the next call.
 void free_large_nested(Run* run);
 
+// Frees a claimed block of a heap (slots/user_heap.h). Inside a SlowScope that is not nested.
+void free_large_of_heap(Run* run);
+
 // Frees the huge block that starts at `start`. false: there is none.
 [[nodiscard]] bool free_huge(std::uint64_t start);
 

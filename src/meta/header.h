@@ -47,10 +47,14 @@ inline constexpr std::uint32_t kOwnerCentral = 0xFFFFFFF1U;              // in t
 inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;  // served under the central lock, object by object
 inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;         // not a slab any more
 inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;           // between a reclaimed context and its next state
+inline constexpr std::uint32_t kOwnerHeap = 0xFFFFFFF7U;  // a program's heap (slots/user_heap.h) that last_owner names
 
 // Of large and huge blocks; no slab has these.
 inline constexpr std::uint32_t kOwnerLive = 0xFFFFFFF5U;    // in use
 inline constexpr std::uint32_t kOwnerCached = 0xFFFFFFF6U;  // freed, or on its way to another size (pages/large_run.h)
+
+// Of slabs and large blocks of a destroyed heap, kept in tier:hardened so that late frees are known.
+inline constexpr std::uint32_t kOwnerDestroyed = 0xFFFFFFF8U;
 
 // Added to a context's id: others have freed objects of the slab, or may have. The owner's fast path then takes the slab
 // for somebody else's and goes where they are collected first, so that a second free of such an object is found.
@@ -66,8 +70,10 @@ struct Header {
   std::uint64_t count;       // slabs: objects; else 0
   // A context's id or kOwner…; changed by its owner, by a CAS from an ownerless state, or under the list's lock.
   std::atomic<std::uint32_t> owner;
-  std::atomic<std::uint32_t> last_owner;  // who detached it; written before owner becomes kOwnerDetached
-  std::atomic<std::int32_t> countdown;    // groups still to become all free before somebody looks; lossy by design
+  // Who detached it; written before owner becomes kOwnerDetached. Of a heap's slabs and blocks: the heap's number (else 0).
+  std::atomic<std::uint32_t> last_owner;
+  // Groups still to become all free before somebody looks; lossy by design. Of a heap's slabs: live objects, its lock.
+  std::atomic<std::int32_t> countdown;
   Kind kind;
   ClassId size_class;
   std::uint16_t groups;
@@ -84,7 +90,9 @@ struct Slab : Header {
   std::uint8_t batch;       // 64 less the objects of a group that are offered at a time; its context's lock guards it
   std::uint8_t least;       // free objects that malloc wants of a group; its context's lock guards it
   std::uint8_t opened;      // groups, from the first, that malloc goes to: 1 … groups; its context's lock guards it
-  std::uint8_t rest;        // current: low bits of `scan` at the last look, looks that found the same; as above
+  // Current: low bits of `scan` at the last look, looks that found the same; as above. Of a heap's slabs: no group below it
+  // has a free object; its lock.
+  std::uint8_t rest;
   std::uint16_t purged_at : 13;  // free objects when its free pages went back, 0 after it was in use; the list's lock
   std::uint16_t node : 3;        // the NUMA node its memory was taken for; as above
 
@@ -126,7 +134,9 @@ struct Run : Header {
   std::uint64_t bytes;     // usable, from start
   std::uint64_t stamp_ms;  // kept huge blocks: when it was freed
   GranuleCount granules;
-  bool dirty;  // was another block before, so it holds anything
+  bool dirty;      // was another block before, so it holds anything
+  Run* heap_next;  // blocks of one heap; its lock
+  Run* heap_prev;
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);

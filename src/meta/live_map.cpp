@@ -90,6 +90,13 @@ bool LiveMap::clear(std::uint64_t address) {
   return (place.word->fetch_and(~place.bit, std::memory_order_relaxed) & place.bit) != 0;
 }
 
+void LiveMap::clear_all(std::uint64_t start, std::size_t bytes) {
+  const Place first = find(start);
+  BRIMFUL_CHECK(first.word != nullptr && start % kGranuleBytes == 0 && bytes % kGranuleBytes == 0);
+  // relaxed: as clear()
+  for (std::size_t i = 0; i < bytes / kWindowPerWord; ++i) first.word[i].store(0, std::memory_order_relaxed);
+}
+
 bool LiveMap::is_set(std::uint64_t address) {
   const Place place = find(address);
   // relaxed: a caller that asks about a live object knows that it is

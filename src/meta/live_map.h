@@ -40,6 +40,9 @@ class LiveMap {
   // lock.
   [[nodiscard]] bool clear(std::uint64_t address);
 
+  // No object in [start, start + bytes) lives any more: covered, whole granules. O(bytes / 1024).
+  void clear_all(std::uint64_t start, std::size_t bytes);
+
   [[nodiscard]] bool is_set(std::uint64_t address);
 
   // Calls visit(start, bytes) for the usable bits of each window, in whole pages. Caller holds the heap lock.

@@ -51,6 +51,17 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
   os::report_and_abort(begin("foreign pointer") << "not from this heap");
 }
 
+void report_destroyed(const char* call, std::uint64_t pointer) {
+  os::report_and_abort(Line() << "use after destroy: " << call << "(" << as_pointer(pointer)
+                              << "): the heap of this block was destroyed");
+}
+
+void report_bad_heap(const char* call, std::uint64_t handle, bool was_heap) {
+  os::report_and_abort(Line() << (was_heap ? "use after destroy: " : "foreign heap: ") << call << "("
+                              << as_pointer(handle)
+                              << (was_heap ? "): this heap was destroyed" : "): there never was such a heap"));
+}
+
 void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable) {
   os::report_and_abort(Line() << "wrong size: free_sized(" << as_pointer(pointer) << ", " << std::uint64_t{claimed}
                               << "): the object is of size class " << std::uint64_t{usable});

@@ -23,4 +23,10 @@ namespace brimful::meta {
 // free_sized() or sized delete with a size of another class.
 [[noreturn]] BRIMFUL_COLD void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable);
 
+// `pointer` is a block of a heap that was destroyed.
+[[noreturn]] BRIMFUL_COLD void report_destroyed(const char* call, std::uint64_t pointer);
+
+// `handle` is no heap: of one that was destroyed, or never of any.
+[[noreturn]] BRIMFUL_COLD void report_bad_heap(const char* call, std::uint64_t handle, bool was_heap);
+
 }  // namespace brimful::meta

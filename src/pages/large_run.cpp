@@ -3,6 +3,7 @@
 // pages/large_run.h.
 #include "pages/large_run.h"
 
+#include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/run_cache.h"
@@ -53,6 +54,12 @@ void free_large_run(Run* run, std::uint64_t stamp_ms) {
   run->kind = Kind::kNone;
   heap.arena.free(run, sizeof(Run));
   heap.pages.free(start, granules, stamp_ms);
+}
+
+void free_block(Run* run, std::uint64_t now_ms) {
+  if (run->kind != Kind::kHuge) return free_large_run(run, now_ms);
+  heap.pages.backing().forget(run->start);
+  config::options.purge_delay_ms != 0 ? heap.huge.keep(run, now_ms) : heap.huge.free(run);
 }
 
 }  // namespace brimful::pages

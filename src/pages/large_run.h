@@ -29,6 +29,10 @@ Run* allocate_resident_run(std::size_t usable);
 // Takes a claimed block apart. `stamp_ms`: when the program freed it. Caller holds the heap lock.
 void free_large_run(Run* run, std::uint64_t stamp_ms);
 
+// The same for a claimed block of either kind; a huge one is kept for a while where it may be. Caller holds the heap
+// lock.
+void free_block(Run* run, std::uint64_t now_ms);
+
 // Ends the life of a live block, or interrupts it while the block is resized. false: it was over. Any moment.
 [[nodiscard]] inline bool claim(Run* run) {
   std::uint32_t expected = kOwnerLive;

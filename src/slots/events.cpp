@@ -11,8 +11,9 @@
 namespace brimful::slots {
 namespace {
 
-// The entry of arch::kNoContext is the first: the empty context.
+// The entry of arch::kNoContext is the first: the empty context. It serves for stand-ins, too, which count nothing.
 Context* entry(std::uint32_t id) {
+  if (!is_context_id(id)) id = arch::kNoContext;
   const auto place = static_cast<std::size_t>(1 + static_cast<std::int64_t>(static_cast<std::int32_t>(id)));
   // pairs with: make_context() (the context)
   return arch::brimful_block.contexts[place].load(std::memory_order_acquire);

@@ -14,6 +14,7 @@
 #include "pages/heap.h"
 #include "slots/central.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::slots {
 namespace {
@@ -26,10 +27,12 @@ void unlock_all() {
   pages::heap.lock.unlock();
   for (Central& index : central) index.lock.unlock();
   for (Context* c = locked_contexts; c != nullptr; c = c->next_all) c->lock.unlock();
+  unlock_heaps();
 }
 
 void lock_all() {
   for (;;) {
+    lock_heaps_for_fork();
     Context* head = all_contexts();
     for (Context* c = head; c != nullptr; c = c->next_all) c->lock.lock_for_fork();
     for (Central& index : central) index.lock.lock_for_fork();
@@ -71,6 +74,7 @@ void after_fork_in_child() {
   pages::heap.lock.reset();
   for (Central& index : central) index.lock.reset();
   for (Context* c = all_contexts(); c != nullptr; c = c->next_all) c->lock.reset();
+  reset_heaps();
   if (is_per_cpu() || has_barrier()) os::register_rseq_barrier();
   release_fork_scope();
 }

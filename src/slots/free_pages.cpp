@@ -22,6 +22,7 @@
 #include "slots/front_end.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::slots {
 namespace {
@@ -37,16 +38,6 @@ constexpr std::uint32_t kPageClassBytes = 2048;
 constexpr unsigned kRestPeriod = 16;
 constexpr std::uint64_t kCentralEveryMs = 250;
 constinit std::atomic<std::uint64_t> next_central_ms{0};
-
-// Enough has been freed since the slab was last purged. Notes it: the caller purges.
-bool has_news(Slab* slab) {
-  const unsigned free = free_objects(slab);
-  if (free <= slab->purged_at || std::uint64_t{free - slab->purged_at} * slab->shape().bytes < os::page_bytes()) {
-    return false;
-  }
-  slab->purged_at = free & 0x1FFF;
-  return true;
-}
 
 // The current slab of the running context, whose lock is held.
 void purge_current(ClassQueue& queue, bool at_once) {
@@ -106,6 +97,7 @@ void purge_idle_pages(std::uint64_t now_ms) {
   if (now_ms < next_central_ms.load(std::memory_order_relaxed)) return;
   next_central_ms.store(now_ms + kCentralEveryMs, std::memory_order_relaxed);  // relaxed: as above
   for (Central& index : central) index.purge_free_pages(kCentralSlabsAtATime, false);
+  purge_heaps(false);
   // Most contexts are closed when they are idle, so that what they had lies in the index.
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (is_closable(context) || !context->lock.try_lock()) continue;
@@ -115,7 +107,7 @@ void purge_idle_pages(std::uint64_t now_ms) {
 }
 
 int purge_all_pages() {
-  int purged = 0;
+  int purged = purge_heaps(true);
   Context* own = current_context();
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (!context->lock.try_lock()) continue;

@@ -18,6 +18,7 @@
 #include "slots/magazine.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::slots {
 namespace {
@@ -202,6 +203,7 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
+  reclaim_heaps();
   pages::empty_caches();
 }
 

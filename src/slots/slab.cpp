@@ -119,14 +119,27 @@ void purge_slab(Slab* slab, InUse in_use) {
   if (run != 0) purge_pages(run, slab->object(slab->count));
 }
 
+bool has_news(Slab* slab) {
+  const unsigned free = free_objects(slab);
+  if (free <= slab->purged_at || std::uint64_t{free - slab->purged_at} * slab->shape().bytes < os::page_bytes()) {
+    return false;
+  }
+  slab->purged_at = free & 0x1FFF;
+  return true;
+}
+
 void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
   check_uncollected(slab);
   count(Event::kReleaseSlab);
+  const std::uint64_t now_ms = os::calls.now_ms();
+  const sync::MutexLock guard(pages::heap.lock);
+  unmake_slab(slab, now_ms);
+}
+
+void unmake_slab(Slab* slab, std::uint64_t now_ms) {
   const GranuleCount granules(slab->shape().granules);
   pages::Heap& heap = pages::heap;
-  const std::uint64_t now_ms = os::calls.now_ms();
-  const sync::MutexLock guard(heap.lock);
   // pairs with: nothing the program may do; a free() that races with this is a double free, and reads "released"
   slab->owner.store(kOwnerReleased, std::memory_order_release);
   slab->kind = Kind::kNone;

@@ -38,6 +38,9 @@ inline std::uint8_t most_wanted(const Slab* slab) {
   return static_cast<std::uint8_t>((kGroupObjects - slab->batch + 3) / 4);
 }
 
+// A slab that nobody can reach becomes free granules. Caller holds the heap lock.
+void unmake_slab(Slab* slab, std::uint64_t now_ms);
+
 // Gives a slab back whose objects are all free and that no list and no slot leads to. Takes the heap lock.
 void release_slab(Slab* slab);
 
@@ -48,6 +51,9 @@ enum class InUse : bool { kNo, kYes };
 // offered, and the caller sees to it that none of them is offered meanwhile (slots/free_pages.cpp). System calls: one for
 // each run of free pages.
 void purge_slab(Slab* slab, InUse in_use);
+
+// Enough has been freed since the slab was last purged. Notes it: the caller, who holds the list's lock, purges.
+bool has_news(Slab* slab);
 
 // Bits of the group that its owner knows to be free: a snapshot. Who acts on it holds the lock that makes it exact, or only
 // decides what to look at.

@@ -28,6 +28,7 @@ namespace slots {
 
 constinit std::uint32_t no_context_id = arch::kNoContext;
 BRIMFUL_TLS ThreadState thread_state = {};
+constinit std::atomic<std::uint32_t> first_stand_in{kMaxContexts};
 
 namespace {
 

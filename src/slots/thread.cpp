@@ -46,7 +46,8 @@ constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
-  if (count > kMaxContexts) return false;
+  // relaxed: written under this lock
+  if (count > first_stand_in.load(std::memory_order_relaxed)) return false;
   for (; covered_contexts < count; ++covered_contexts) {
     // relaxed: no thread has such an id yet
     arch::brimful_block.contexts[1 + covered_contexts].store(&empty_context, std::memory_order_relaxed);
@@ -71,7 +72,7 @@ void on_thread_exit(void* value) {
   context->lock.lock();
   release_context(context);
   context->lock.unlock();
-  arch::brimful_thread.context_id = &no_context_id;
+  (state.heap != nullptr ? state.own_id_pointer : arch::brimful_thread.context_id) = &no_context_id;
   state.own_context = nullptr;
   recycle_context(context);
 }
@@ -165,15 +166,17 @@ void attach() {
   state.attached = true;
 }
 
+std::uint32_t contexts_covered() { return covered_contexts; }
+
 Context* context_of(std::uint32_t id) {
-  if (id >= kMaxContexts) return nullptr;
+  if (!is_context_id(id)) return nullptr;
   Context* context = context_entry(id).load(std::memory_order_acquire);  // pairs with: make_context()
   return context != &empty_context ? context : nullptr;
 }
 
 Context* current_context() {
   const std::uint32_t id = current_id();
-  if (id == arch::kNoContext) return nullptr;
+  if (!is_context_id(id)) return nullptr;
   Context* context = context_of(id);
   if (BRIMFUL_LIKELY(context != nullptr)) return context;
   const sync::MutexLock guard(pages::heap.lock);

@@ -17,6 +17,9 @@
 
 namespace brimful::slots {
 
+struct UserHeap;
+struct StandIn;
+
 struct ThreadState {
   std::uint32_t own_id;  // target of the id pointer in thread mode
   std::uint64_t own_cs;  // target of the cs pointer where there is no rseq area
@@ -24,6 +27,9 @@ struct ThreadState {
   bool attached;
   bool gone;  // the exit hook ran
   Context* own_context;
+  UserHeap* heap;     // the thread's current heap (slots/user_heap.h), nullptr: none, or in an OutsideHeap
+  StandIn* stand_in;  // where malloc's hits find that heap's objects (slots/stand_in.h); nullptr: it has no hits
+  const std::uint32_t* own_id_pointer;  // with a heap: where the id pointer leads otherwise
 };
 extern BRIMFUL_TLS ThreadState thread_state;
 
@@ -48,6 +54,17 @@ void prepare();
 
 // The context this thread runs in at this moment, made if need be. nullptr: none (or no memory for it).
 Context* current_context();
+
+// Ids from here on are stand-ins' (slots/stand_in.h), not contexts'. Falls under the heap lock.
+extern std::atomic<std::uint32_t> first_stand_in;
+
+// A context's id, neither none nor a stand-in's.
+inline bool is_context_id(std::uint32_t id) {
+  return id < first_stand_in.load(std::memory_order_relaxed);  // relaxed: a thread knows of its own stand-in
+}
+
+// Ids of contexts are below this. Caller holds the heap lock.
+std::uint32_t contexts_covered();
 
 // The context of an id, or nullptr.
 Context* context_of(std::uint32_t id);

@@ -6,6 +6,7 @@
 #include "pages/heap.h"
 #include "slots/central.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::stats {
 
@@ -22,6 +23,7 @@ void read_locks(LockReport& into) {
     into.context += context->lock.use();
     ++into.contexts;
   }
+  into.user_heap = slots::heap_lock_use(&into.user_heaps);
 }
 
 }  // namespace brimful::stats

@@ -18,9 +18,11 @@ struct LockReport {
   sync::LockUse classes[kClassCount];  // the central index's, by class
   sync::LockUse context;               // sum over all contexts, those that wait for a thread included
   std::uint64_t contexts;
+  sync::LockUse user_heap;   // sum over the program's heaps
+  std::uint64_t user_heaps;  // locks that this is the sum of; 0 in a program that never made a heap
 };
 
-// O(classes + contexts).
+// O(classes + contexts + heaps).
 void read_locks(LockReport& into);
 
 // The lock of one class.

@@ -167,6 +167,7 @@ void locks_text(Output& out, const Report& report) {
     if (use.contended != 0 || use.busy != 0) lock_columns(out.right(kSizeClasses[c].bytes, 11), use);
   }
   lock_columns(out.left("  context", 11), report.locks.context);
+  if (report.locks.user_heaps != 0) lock_columns(out.left("  heaps", 11), report.locks.user_heap);
 }
 
 void lock_json(Json& json, const sync::LockUse& use) {
@@ -195,6 +196,9 @@ void locks_json(Json& json, const Report& report) {
   json.end();
   json.begin("context");
   lock_json(json, report.locks.context);
+  json.end();
+  json.begin("user_heap");
+  lock_json(json, report.locks.user_heap);
   json.end();
   json.end();
 }

@@ -19,6 +19,8 @@ void take_snapshot(Snapshot& into) {
     Header* header = heap.table.get(GranuleId(i));
     // Blocks over several granules count once, at their first.
     if (header->kind == Kind::kNone || heap.table.id_of(header->start) != GranuleId(i)) continue;
+    // relaxed: written under this lock's holder, or about to be; the heap's destroyer alone cares
+    if (header->owner.load(std::memory_order_relaxed) == kOwnerDestroyed) continue;
     if (header->kind == Kind::kSlab) {
       auto* slab = static_cast<Slab*>(header);
       const unsigned free = slots::free_objects(slab);

@@ -100,6 +100,8 @@ class Mutex {
   LockCounters counters_;
 };
 
+using HeapListMutex = Mutex<Rank::kHeapList>;
+using UserHeapMutex = Mutex<Rank::kUserHeap>;
 using ContextMutex = Mutex<Rank::kContext>;
 using CentralMutex = Mutex<Rank::kCentral>;
 using HeapMutex = Mutex<Rank::kHeap>;

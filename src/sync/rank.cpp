@@ -10,7 +10,7 @@
 namespace brimful::sync {
 namespace {
 
-constexpr const char* kNames[kRankCount] = {"context", "central index", "heap"};
+constexpr const char* kNames[kRankCount] = {"list of heaps", "program's heap", "context", "central index", "heap"};
 
 BRIMFUL_TLS std::uint32_t held[kRankCount] = {};
 
@@ -20,9 +20,10 @@ void check_wait_for(Rank rank) {
   const auto wanted = static_cast<std::size_t>(rank);
   for (std::size_t r = wanted; r < kRankCount; ++r) {
     if (held[r] == 0) continue;
-    os::report_and_abort(Line() << "internal error: lock order: waits for a lock of rank " << kNames[wanted]
-                                << " while it holds one of rank " << kNames[r]
-                                << "; the order is context, central index, heap (sync/rank.h)");
+    os::report_and_abort(
+        Line() << "internal error: lock order: waits for a lock of rank " << kNames[wanted]
+               << " while it holds one of rank " << kNames[r]
+               << "; the order is list of heaps, program's heap, context, central index, heap (sync/rank.h)");
   }
 }
 

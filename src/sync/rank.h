@@ -3,6 +3,8 @@
 // The order in which locks are taken. Every lock has a rank; a thread that waits for one may hold only locks of lower
 // ranks:
 //
+//   list of heaps    which heaps of the program there are (slots/user_heap.h)
+//   program's heap   one for each of them: its slabs and blocks
 //   context          what a context's lists are guarded by. Allocation only ever tries it
 //   central index    one for each size class
 //   heap             the page heap, tables and metadata
@@ -20,8 +22,8 @@
 
 namespace brimful::sync {
 
-enum class Rank : std::uint8_t { kContext, kCentral, kHeap };
-inline constexpr std::size_t kRankCount = 3;
+enum class Rank : std::uint8_t { kHeapList, kUserHeap, kContext, kCentral, kHeap };
+inline constexpr std::size_t kRankCount = 5;
 
 // What the calling thread holds, in debug builds. wait_for() aborts when a lock of `rank` is not next in the order.
 void check_wait_for(Rank rank);

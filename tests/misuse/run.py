@@ -49,6 +49,9 @@ ODD_FOREIGN = "(?:foreign|misaligned) pointer"
 NEVER = "(?:double free|foreign pointer)"
 # Questions about, and resizing of, an object that was freed.
 FREED = "(?:double free|use after free)"
+# A block or a handle of a heap that was destroyed.
+DESTROYED = "use after destroy"
+NO_HEAP = "foreign heap"
 
 # Sizes that take different ways: small classes, the last class, whole pages, runs, mapped blocks.
 SIZES = (1, 16, 64, 100, 256, 1000, 4096, 32768, 32769, 65536, 100000, 1 << 20, 5 << 20, 1 << 30)
@@ -171,6 +174,37 @@ def all_cases() -> list[Case]:
         cases.append(Case("realloc_bad", (kind,), fault, "realloc"))
     cases.append(Case("usable_size_bad", ("freed",), FREED, "malloc_usable_size"))
     cases.append(Case("realloc_bad", ("data",), FOREIGN, "realloc"))
+    return cases + heap_cases()
+
+
+def heap_cases() -> list[Case]:
+    """Faults with heaps of the program (include/brimful/heap.h)."""
+    cases = [
+        Case("heap_double_free", (size, how), DOUBLE, conf=conf)
+        for size in SOME
+        for how in (range(4) if size <= 32768 else range(3))
+        for conf in ("", "tier:hardened")
+    ]
+    calls = ("free", "realloc", "malloc_usable_size", "free", "free")
+    for size in (16, 64, 3000, 32768, 40000, 200000, 5 << 20):
+        cases += [
+            Case("heap_use_after_destroy", (size, how), DESTROYED, call, conf="tier:hardened")
+            for how, call in enumerate(calls)
+        ]
+        # Memory that nobody has taken since: the default tier finds it, too, under another name.
+        cases.append(Case("heap_use_after_destroy", (size, 0), DOUBLE))
+    # Handles are looked at in every tier.
+    for call in ("malloc", "large", "realloc", "destroy", "set_current", "set_limit"):
+        name = "brimful_heap_" + ("malloc" if call == "large" else call)
+        for conf in ("", "tier:hardened"):
+            for kind in ("destroyed", "replaced"):
+                cases.append(Case("heap_handle_bad", (call, kind), DESTROYED, name, conf=conf))
+        for kind in ("garbage", "address") + (
+            () if call in ("destroy", "set_current") else ("null",)
+        ):
+            cases.append(Case("heap_handle_bad", (call, kind), NO_HEAP, name))
+    for size, offset in ((64, 16), (1000, 512), (32768, 4096), (200000, 65536)):
+        cases.append(Case("heap_interior", (size, offset), INTERIOR))
     return cases
 
 

@@ -159,7 +159,7 @@ class PrintStats(unittest.TestCase):
         self.assertLess(found["seconds"], 60)
         counters = {"acquisitions", "contended", "sleeps", "wait_ns", "busy"}
         central = found["locks"]["central"]
-        self.assertEqual(set(found["locks"]), {"heap", "central", "context"})
+        self.assertEqual(set(found["locks"]), {"heap", "central", "context", "user_heap"})
         for name, lock in found["locks"].items():
             self.assertEqual(set(lock) - {"classes"}, counters, name)
             self.assertLessEqual(lock["contended"], lock["acquisitions"])

@@ -133,11 +133,16 @@ void touch(std::uintptr_t number, bool writes) {
   line.copies[self] = true;
 }
 
+// The ranks below this are of programs' heaps, which nothing here makes.
+constexpr std::size_t kFirstRank = static_cast<std::size_t>(Rank::kContext);
+
+std::size_t index_of(Rank rank) { return static_cast<std::size_t>(rank) - kFirstRank; }
+
 // Which of the allocator's locks it is, as an index; kRanks: none.
 std::size_t rank_of(std::uintptr_t lock) {
-  if (lies_in(lock, pages::heap.lock)) return static_cast<std::size_t>(Rank::kHeap);
-  if (lies_in(lock, slots::central)) return static_cast<std::size_t>(Rank::kCentral);
-  return is_in_context(lock) ? static_cast<std::size_t>(Rank::kContext) : kRanks;
+  if (lies_in(lock, pages::heap.lock)) return index_of(Rank::kHeap);
+  if (lies_in(lock, slots::central)) return index_of(Rank::kCentral);
+  return is_in_context(lock) ? index_of(Rank::kContext) : kRanks;
 }
 
 }  // namespace
@@ -176,7 +181,7 @@ void acquired(std::uintptr_t lock) {
   busy = false;
   if (rank == kRanks) return;
   ++sums.locks[rank];
-  if (rank == static_cast<std::size_t>(Rank::kHeap)) in_heap_lock = true;
+  if (rank == index_of(Rank::kHeap)) in_heap_lock = true;
 }
 
 void released(std::uintptr_t lock) {

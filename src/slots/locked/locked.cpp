@@ -23,6 +23,7 @@
 #include "slots/front_end.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::slots {
 namespace {
@@ -210,6 +211,7 @@ void tick(std::uint64_t now_ms) {
   if (now_ms - last_ms < kSweepMs || !swept_ms.compare_exchange_strong(last_ms, now_ms, std::memory_order_relaxed)) {
     return;
   }
+  if (config::options.purge_delay_ms >= 0) purge_heaps(false);
   int budget = kSlabsPerSweep;
   for (std::size_t c = 0; c < kClassCount; ++c) {
     sweep(static_cast<ClassId>(c), 1, config::options.purge_delay_ms >= 0 ? &budget : nullptr);
@@ -219,11 +221,12 @@ void tick(std::uint64_t now_ms) {
 int purge_all_pages() {
   int budget = INT32_MAX;
   for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, &budget);
-  return INT32_MAX - budget;
+  return INT32_MAX - budget + purge_heaps(true);
 }
 
 void reclaim_all() {
   for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, nullptr);
+  reclaim_heaps();
   pages::empty_caches();
 }
 
