@@ -96,7 +96,6 @@ struct brimful_handle_stats {
   size_t size;           /* set by the caller: sizeof(struct brimful_handle_stats) */
   size_t class_size;     /* set by the caller: sizeof(struct brimful_handle_class_stats), when classes are asked for */
   size_t objects;        /* live */
-  size_t mapped;         /* of those: mapped now */
   size_t live_bytes;     /* what was asked for in live objects */
   size_t held_bytes;     /* pages held for objects */
   size_t metadata_bytes; /* pages held for handles and the pool itself */
@@ -121,10 +120,12 @@ struct brimful_handle_class_stats {
 };
 
 /* Fills *into, and the first `count` of `classes` unless that is NULL. Takes one lock after the other: each class is
- * of one moment, the whole is not. O(classes + handles): `mapped` is counted from the table. INVALID: a size field is
- * wrong. */
+ * of one moment, the whole is not. O(classes). INVALID: a size field is wrong. */
 enum brimful_handle_result brimful_handle_get_stats(brimful_handle_pool* pool, struct brimful_handle_stats* into,
                                                     struct brimful_handle_class_stats* classes, size_t count);
+
+/* How many objects are mapped at this moment, in any mode. No lock. O(handles there have been at once). */
+size_t brimful_handle_count_mapped(const brimful_handle_pool* pool);
 
 /* Looks at every invariant, one class's lock at a time: O(objects). NULL, or the name of the first that is broken and
  * in *where, unless that is NULL, the address that breaks it. No call may be in progress elsewhere. */

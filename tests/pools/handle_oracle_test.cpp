@@ -41,7 +41,7 @@ class HandleOracle {
     const brimful_handle_stats stats = pool_.stats();
     EXPECT_EQ(stats.objects, model_.objects.size());
     EXPECT_EQ(stats.live_bytes, model_.live_bytes);
-    EXPECT_EQ(stats.mapped, 0);
+    EXPECT_EQ(brimful_handle_count_mapped(*pool_), 0);
   }
 
   void free_all() {

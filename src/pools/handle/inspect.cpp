@@ -222,12 +222,6 @@ void Pool::get_stats(brimful_handle_stats* into, brimful_handle_class_stats* int
     add(into->locks, described.lock);
     if (into_classes != nullptr && i < count) into_classes[i] = described;
   }
-  // pairs with: take_entries() (the entries below the count)
-  const Index most = entry_count.load(std::memory_order_acquire);
-  for (Index i = 0; i < most; ++i) {
-    // relaxed: a count of one moment each
-    if (Word(entries[i].word.load(std::memory_order_relaxed)).is_mapped()) ++into->mapped;
-  }
   // relaxed: counters
   into->metadata_bytes = metadata_bytes.load(std::memory_order_relaxed);
   into->held_bytes = held_bytes.load(std::memory_order_relaxed) - into->metadata_bytes;
@@ -235,6 +229,17 @@ void Pool::get_stats(brimful_handle_stats* into, brimful_handle_class_stats* int
   into->given_bytes = given_bytes.load(std::memory_order_relaxed);
   const LockGuard guard(table_lock, host);
   add(into->locks, table_lock.stats());
+}
+
+std::size_t Pool::count_mapped() const {
+  // pairs with: take_entries() (the entries below the count)
+  const Index most = entry_count.load(std::memory_order_acquire);
+  std::size_t mapped = 0;
+  for (Index i = 0; i < most; ++i) {
+    // relaxed: a count of one moment each
+    if (Word(entries[i].word.load(std::memory_order_relaxed)).is_mapped()) ++mapped;
+  }
+  return mapped;
 }
 
 const char* Pool::check(const void** where) {
@@ -256,6 +261,10 @@ brimful_handle_result brimful_handle_get_stats(brimful_handle_pool* pool, brimfu
   }
   pool->get_stats(into, classes, count);
   return BRIMFUL_HANDLE_OK;
+}
+
+size_t brimful_handle_count_mapped(const brimful_handle_pool* pool) {
+  return pool == nullptr ? 0 : pool->count_mapped();
 }
 
 const char* brimful_handle_check(brimful_handle_pool* pool, const void** where) {

@@ -108,6 +108,7 @@ class alignas(64) Pool {
   brimful_handle_result free(brimful_handle handle);
   brimful_handle_result size(brimful_handle handle, std::size_t* bytes);
   std::size_t compact(std::size_t most_moves, int* more);
+  [[nodiscard]] std::size_t count_mapped() const;
   void get_stats(brimful_handle_stats* into, brimful_handle_class_stats* into_classes, std::size_t count);
   const char* check(const void** where);
 
