@@ -85,6 +85,13 @@ bench-memory: lib ## memory: bursts, grown and thinned heaps, a long life (15 mi
 	@tools/install-deps.sh bench
 	@/usr/bin/python3 bench/run_memory.py $(MEMORY)
 
+.PHONY: bench-pools
+bench-pools: lib ## the pools: throughput, worst case, memory, sizes, compaction, against rlsf, talc and mallocs (15 minutes; POOLS=--short: 3)
+	@tools/install-deps.sh bench
+	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful-pools
+	@cmake --build build/$(PRESET) -j $(JOBS) --target zcache || echo "zcache is left out (tools/install-deps.sh test)"
+	@tools/in_venv.sh bench/run_pools.py $(POOLS)
+
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
 	@tools/install-deps.sh rivals

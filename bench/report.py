@@ -7,7 +7,8 @@ the text cannot differ from the data it cites. Of each kind the newest file is t
 are named: league, memory and real are results of `brimful bench`; demo, pairs and metrics those of the
 scripts beside this one. concurrency, sweeps, storms and designs are made by `make bench-concurrency`;
 footprint, grown and thp by `make bench-memory`; the means over all workloads and real programs
-are those of the league and real files shown.
+are those of the league and real files shown. pools is `make bench-pools`; of it the goals are shown
+here, and the rest on docs/guide/pools.md.
 `--check` only says whether the page is up to date.
 """
 
@@ -25,6 +26,7 @@ from typing import Any
 import benchlib
 import metrics
 import pairs
+import pool_page
 
 PAGE = benchlib.ROOT / "docs" / "evaluation.md"
 BEGIN = "<!-- figures: written by bench/report.py -->"
@@ -67,7 +69,7 @@ MEMORY_CHARTS = {
     "memory-thinned-small": "Resident memory over time: nine small objects in ten freed",
     "memory-thinned-mixed": "Resident memory over time: nine objects of all sizes in ten freed",
 }
-KINDS = (*BENCH, "demo", "pairs", "metrics")
+KINDS = (*BENCH, "pools", "demo", "pairs", "metrics")
 
 
 def row(cells: list[str]) -> str:
@@ -191,6 +193,11 @@ def metric_figures(data: dict[str, Any]) -> list[str]:
     return lines + table(heads, rows)
 
 
+def pool_figures(data: dict[str, Any]) -> list[str]:
+    link = "Tables and charts: [docs/guide/pools.md](guide/pools.md)."
+    return ["### Pools and heaps", "", *pool_page.goal_lines(data), link, ""]
+
+
 def bench_tables(kind: str, path: Path) -> list[str]:
     """What `brimful bench report` says and draws of a result. Raises BenchError."""
     form, charts = "--markdown", CHARTS
@@ -252,7 +259,7 @@ def said(arguments: list[str], path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-MAKERS = {"demo": demo, "pairs": pair_figures, "metrics": metric_figures}
+MAKERS = {"pools": pool_figures, "demo": demo, "pairs": pair_figures, "metrics": metric_figures}
 
 
 def figures(files: list[Path]) -> str:
