@@ -34,7 +34,15 @@ def count_steps() -> list[list[int]]:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "tlsf_steps"
         compiler = os.environ.get("CXX", "c++")
-        command = [compiler, "-O2", "-std=c++20", f"-I{ROOT / 'include'}", str(SOURCE), str(LIBRARY), "-o"]
+        command = [
+            compiler,
+            "-O2",
+            "-std=c++20",
+            f"-I{ROOT / 'include'}",
+            str(SOURCE),
+            str(LIBRARY),
+            "-o",
+        ]
         subprocess.run([*command, str(program)], check=True)
         run = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, check=False)
     if run.returncode == SKIPPED:
@@ -55,7 +63,9 @@ def main() -> int:
         wrong = max(counts) > MOST or spread > SPREAD or min(counts) < 1
         failures += wrong
         verdict = "FAILED" if wrong else "ok"
-        print(f"{call:22} {min(counts):4} to {max(counts):4} instructions, spread {spread:.1%}: {verdict}")
+        print(
+            f"{call:22} {min(counts):4} to {max(counts):4} instructions, spread {spread:.1%}: {verdict}"
+        )
     churn = max(row[-1] for row in rows)
     print(f"slowest of random calls {churn} instructions, {len(rows)} pools")
     if churn > longest:
