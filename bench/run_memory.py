@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The figures about memory: what `make bench-memory` runs, in about a quarter of an hour.
 
-Three runs of `brimful bench`, one after the other: what is held after large objects, bursts and a long
-life, and by a trivial process; a heap grown to 2 GiB and read at random; heaps of which nine objects
-in ten are freed, with transparent hugepages on for everybody. (Populate by its levels is
-run_populate.py.) The third changes /sys/kernel/mm/transparent_hugepage/enabled and puts it back, for which it must be
-root. Samples are large and hardly vary, so most rows have one round; `-- --rounds 5:5 --budget 1h`
-gives them more. The geometric means over all workloads and the real programs come from the league's
-results; report.py makes them. runs.py says where the data goes.
+Three runs of `brimful bench`, one after the other: what is held after large objects, bursts and a
+long life, and by a trivial process; a heap grown to 2 GiB and read at random; heaps of which nine
+objects in ten are freed, with transparent hugepages on for everybody. (Populate by its levels is
+run_populate.py.) The third changes /sys/kernel/mm/transparent_hugepage/enabled and puts it back, for
+which it must be root. Samples are large and hardly vary, so most rows have one round;
+`-- --rounds 5:5 --budget 1h` gives them more. The geometric means over all workloads and the real
+programs come from the league's results; report.py makes them. runs.py says where the data goes.
 """
 
 from __future__ import annotations

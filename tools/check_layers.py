@@ -5,7 +5,8 @@
 A file of src/LAYER may include files of its own layer and of the layers below it. Layers that
 share a rank are siblings and don't know each other: `pools` beside `alloc`, `stats` beside
 `debug`. `pools` is used without the rest, so it may include `base` and `arch` only. The public
-headers (`brimful/…`) are a contract without code and may be included anywhere. Includes name a file from src/ on, so that the layer can be read off the line.
+headers (`brimful/…`) are a contract without code and may be included anywhere. Includes name a
+file from src/ on, so that the layer can be read off the line.
 
 Conditional compilation is allowed in base/compiler.h, config/build.h and arch/ only: everywhere
 else CMake picks files and `if constexpr` picks code, so that every line is compiled in every
