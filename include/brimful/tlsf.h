@@ -2,7 +2,7 @@
  *
  * TLSF: a memory pool for real-time work, over memory you own. Each call but those marked otherwise takes constant time,
  * whatever the pool's size and fill: the free block is found by two bitmaps, never by a walk, and neighbours are
- * joined at once.
+ * joined at once: what is freed at the next free, or before if a call needs it, and in an arena at its own.
  *
  * Source: Masmano, Ripoll, Crespo, Real, "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004.
  *
@@ -81,7 +81,7 @@ void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t by
  * On failure NULL, and the block is as it was. Alignment beyond 16 is kept only while the block stays in place. */
 void* brimful_tlsf_realloc(brimful_tlsf* pool, void* pointer, size_t bytes) __attribute__((alloc_size(3)));
 
-/* Gives a block back and joins it with free neighbours. NULL: nothing happens. At most 200 instructions, and no call but
+/* Gives a block back and joins it with free neighbours (itself or the next free, which no result but addresses shows). NULL: nothing happens. At most 200 instructions, and no call but
  * resize(). */
 void brimful_tlsf_free(brimful_tlsf* pool, void* pointer);
 

@@ -67,6 +67,13 @@ class Pool {
   void fence() { block(32); }
   void release(void* block) { brimful_tlsf_free(pool_, block); }
 
+  // Puts back what was freed last, which the next free would do.
+  void settle() const {
+    brimful_tlsf_stats stats{};
+    stats.size = sizeof(stats);
+    brimful_tlsf_get_stats(pool_, &stats);
+  }
+
   // Live blocks from the rest of the pool until `percent` of it are live; at least 8 KiB stay free.
   void fill(int percent) {
     brimful_tlsf_stats stats{};
@@ -115,7 +122,30 @@ int slowest_malloc(size_t bytes, int percent) {
   }
   pool.fill(percent);
   for (void* const one : short_ones) pool.release(one);
-  return pool.count_malloc(1072);
+  pool.settle();
+  const int found = pool.count_malloc(1072);
+
+  // Nothing is found, but what was freed last makes a block with both its neighbours, each alone in its list and word.
+  Pool full(bytes);
+  for (void*& one : short_ones) {
+    one = full.block(1056);
+    full.fence();
+  }
+  void* const front = full.block(512);
+  void* const block = full.block(64);
+  void* const behind = full.block(960);
+  full.fence();
+  full.fill(percent);
+  while (full.block(4096) != nullptr) {
+  }
+  while (full.block(32) != nullptr) {
+  }
+  for (void* const one : short_ones) full.release(one);
+  full.release(front);
+  full.release(behind);
+  full.release(block);
+  const int joined = full.count_malloc(1072);
+  return found > joined ? found : joined;
 }
 
 // A block between two free ones, each alone in its list and its word.
@@ -125,10 +155,12 @@ int slowest_free(size_t bytes, int percent) {
   void* const block = pool.block(64);
   void* const behind = pool.block(1536);
   pool.fence();
+  void* const last = pool.block(32);
   pool.fill(percent);
   pool.release(front);
   pool.release(behind);
-  return pool.count_free(block);
+  pool.release(block);
+  return pool.count_free(last);
 }
 
 // In front of a free block that is alone in its word; what is left of it, or comes to it, opens another.
@@ -141,7 +173,20 @@ int slowest_realloc(size_t bytes, int percent, size_t stride) {
   pool.fill(percent);
   pool.release(front);
   pool.release(behind);
-  return pool.count_realloc(block, stride);
+  pool.settle();
+  const int put_back = pool.count_realloc(block, stride);
+
+  // The block behind was freed last, and a free one is behind that.
+  Pool other(bytes);
+  void* const growing = other.block(1024);
+  void* const last = other.block(512);
+  void* const next = other.block(1024);
+  other.fence();
+  other.fill(percent);
+  other.release(next);
+  other.release(last);
+  const int freed_last = other.count_realloc(growing, stride);
+  return put_back > freed_last ? put_back : freed_last;
 }
 
 int slowest_of_churn(size_t bytes, int percent, int calls) {

@@ -169,7 +169,7 @@ TEST(TlsfCheck, SaysWhatIsBrokenAndWhere) {
   EXPECT_EQ(broken(a[-1], 32), "a block ends within its region and is no shorter than 32 bytes");
   auto* const pool_words = reinterpret_cast<std::uint64_t*>(static_cast<brimful_tlsf*>(pool));
   EXPECT_EQ(broken(pool_words[0], 1), "the counters are sums over the blocks");
-  EXPECT_EQ(broken(pool_words[4], 1), "the bitmaps say which lists are empty");
+  EXPECT_EQ(broken(pool_words[5], 1), "the bitmaps say which lists are empty");
 }
 
 // The hook: notes what it is told.

@@ -18,7 +18,7 @@ class Checker {
   explicit Checker(const Pool& pool) : pool_(pool) {}
 
   const char* check(const void** where) {
-    const bool holds = setup_holds() && regions_hold() && lists_hold() && counters_hold();
+    const bool holds = setup_holds() && regions_hold() && last_freed_holds() && lists_hold() && counters_hold();
     if (!holds && where != nullptr) *where = where_;
     return holds ? nullptr : what_;
   }
@@ -92,8 +92,14 @@ class Checker {
       free_.add(block);
       return;
     }
+    if (block == pool_.last_freed) met_last_freed_ = true;
     ++live_blocks_;
     used_ += stride_of(block);
+  }
+
+  bool last_freed_holds() {
+    if (pool_.last_freed == nullptr || met_last_freed_) return true;
+    return broken(fault::kLastFreed, &pool_.last_freed);
   }
 
   bool lists_hold() {
@@ -127,16 +133,22 @@ class Checker {
     return true;
   }
 
+  [[nodiscard]] std::size_t last_stride() const {
+    return pool_.last_freed != nullptr ? stride_of(pool_.last_freed) : 0;
+  }
+
   bool counters_hold() {
     const Counters& counters = pool_.counters;
     const bool hold = counters.used == used_ && counters.live_blocks == live_blocks_ &&
-                      counters.free_blocks == free_.count && counters.peak >= used_ && pool_.setup.total == total_;
+                      counters.free_blocks == free_.count && counters.peak >= used_ - last_stride() &&
+                      pool_.setup.total == total_;
     return hold ? true : broken(fault::kCounters, &counters);
   }
 
   const Pool& pool_;
   Met free_;    // in the regions
   Met listed_;  // in the lists
+  bool met_last_freed_ = false;
   std::size_t live_blocks_ = 0;
   std::size_t used_ = 0;
   std::size_t total_ = 0;

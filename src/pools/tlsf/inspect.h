@@ -29,6 +29,7 @@ inline constexpr char kFooter[] = "a free block's footer is its stride";
 inline constexpr char kLink[] = "a free block's links lead to its neighbours in the list, and back";
 inline constexpr char kWrongList[] = "a free block is in the list of its stride";
 inline constexpr char kNotFree[] = "a list holds free blocks of the pool only";
+inline constexpr char kLastFreed[] = "what was freed last and is not put back yet is a live block";
 inline constexpr char kListed[] = "the lists hold the regions' free blocks, each once";
 inline constexpr char kBitmap[] = "the bitmaps say which lists are empty";
 inline constexpr char kCounters[] = "the counters are sums over the blocks";

@@ -88,8 +88,10 @@ struct Lists {
     Block* block = heads[list];
     if (block == nullptr) {
       block = heads[list_of(stride)];
+#pragma GCC unroll 4
       for (unsigned looked_at = 0; block != nullptr && looked_at < kLookedAt; ++looked_at) {
-        if (stride_of(block) >= stride) {
+        // Flags do not change the result: strides are multiples of 16.
+        if ((block->header & ~kTag) >= stride) {
           remove(block);
           return block;
         }
@@ -154,15 +156,15 @@ struct Lists {
     const std::size_t list =
         static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(slot) - reinterpret_cast<std::uintptr_t>(heads)) /
         sizeof(Block*);
-    if (list < kLists) mark_empty(static_cast<unsigned>(list));  // else it was the last of several
+    if (BRIMFUL_LIKELY(list < kLists)) mark_empty(static_cast<unsigned>(list));  // else it was the last of several
   }
 
  private:
   BRIMFUL_INLINE void mark_empty(unsigned list) {
     const unsigned word = list / kWordBits;
-    const std::uint64_t rest = words[word] & ~(std::uint64_t{1} << list % kWordBits);
+    const std::uint64_t rest = words[word] & std::rotl(~std::uint64_t{1}, static_cast<int>(list % kWordBits));
     words[word] = rest;
-    if (rest == 0) summary &= ~(std::uint64_t{1} << word);
+    if (rest == 0) summary &= std::rotl(~std::uint64_t{1}, static_cast<int>(word));
   }
 };
 

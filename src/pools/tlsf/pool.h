@@ -6,7 +6,7 @@
 //
 // Invariants, which the checker (check.cpp) proves one by one:
 //   - the blocks of a region lie end to end, from its first header to its sentinel
-//   - no two neighbours are free: what is put back is joined at once
+//   - no two neighbours are free: what is put back is joined at once (put back is not what was freed last, see give())
 //   - kAfterFree in a header tells the truth, and then the footer in front of it holds the free block's stride
 //   - a free block is in the list of its stride, and nothing else is in a list; the bitmaps say which are empty
 //   - the counters are sums over the blocks
@@ -86,6 +86,8 @@ struct Setup {
 // The control structure. The name is the public header's.
 struct brimful_tlsf {
   brimful::tlsf::Counters counters;
+  brimful::tlsf::Block*
+      last_freed;  // NULL, or a block that its owner has given back and that looks live until the next
   brimful::tlsf::Lists lists;
   brimful::tlsf::Setup setup;
   std::uint64_t guard;  // a hash of `setup`
@@ -134,17 +136,26 @@ BRIMFUL_INLINE std::size_t cut(Pool& pool, Block* block, std::size_t have, std::
   return have;
 }
 
+// The block that was freed last is among `used`, but is not used.
+BRIMFUL_INLINE void note_peak(Pool& pool) {
+  if (BRIMFUL_LIKELY(pool.counters.used <= pool.counters.peak)) return;
+  const std::size_t used = pool.counters.used - (pool.last_freed != nullptr ? stride_of(pool.last_freed) : 0);
+  if (used > pool.counters.peak) pool.counters.peak = used;
+}
+
 BRIMFUL_INLINE void count_live(Pool& pool, std::size_t stride) {
   pool.counters.used += stride;
-  if (pool.counters.used > pool.counters.peak) pool.counters.peak = pool.counters.used;
+  note_peak(pool);
   ++pool.counters.live_blocks;
 }
 
 // arena.cpp. Grows the arena until its end is a free block of at least `stride` bytes, and takes that out of its list.
 // NULL: the pool does not grow.
 Block* grow(Pool& pool, std::size_t stride);
-// malloc where the search found nothing. Called last, so that malloc keeps nothing for afterwards.
+// malloc where the search found nothing: from the arena's end, or from what was freed last and what that is joined to.
+// Called last, so that malloc keeps nothing for afterwards.
 void* take_from_end(Pool& pool, std::size_t stride);
+void* take_from_last(Pool& pool, std::size_t stride);
 // Grows the arena until `block` and the free block behind it have `stride` bytes. false: it is not the arena's last live
 // block, or the arena does not grow.
 bool grow_behind(Pool& pool, Block* block, std::size_t stride);
@@ -157,9 +168,14 @@ BRIMFUL_INLINE void unlist(Pool& pool, Block* block) {
   --pool.counters.free_blocks;
 }
 
-// Joins `block`, `stride` bytes long and in no list, with its free neighbours and lists the result. `header`: of `block`,
-// for kAfterFree. Returns the free block.
-BRIMFUL_INLINE Block* put_back(Pool& pool, Block* block, std::size_t stride, std::uint64_t header) {
+struct Piece {
+  Block* block;
+  std::size_t stride;
+};
+
+// Joins `block`, `stride` bytes long and in no list, with its free neighbours. `header`: of `block`, for kAfterFree.
+// Returns what is in no list now, and behind which a block says that it is after a free one.
+BRIMFUL_INLINE Piece join(Pool& pool, Block* block, std::size_t stride, std::uint64_t header) {
   Block* const next = at(block, stride);
   const std::uint64_t behind = next->header;
   if ((header & kAfterFree) != 0) {
@@ -175,33 +191,69 @@ BRIMFUL_INLINE Block* put_back(Pool& pool, Block* block, std::size_t stride, std
   } else {
     next->header = behind | kAfterFree;
   }
-  list_free(pool, block, stride);
-  ++pool.counters.free_blocks;
-  return block;
+  return {block, stride};
 }
 
-// Ends a live block.
-BRIMFUL_INLINE Block* release(Pool& pool, Block* block) {
+BRIMFUL_INLINE Block* list_joined(Pool& pool, Piece piece) {
+  list_free(pool, piece.block, piece.stride);
+  ++pool.counters.free_blocks;
+  return piece.block;
+}
+
+// The same, and lists the result, the free block that it returns.
+BRIMFUL_INLINE Block* put_back(Pool& pool, Block* block, std::size_t stride, std::uint64_t header) {
+  return list_joined(pool, join(pool, block, stride, header));
+}
+
+// Ends a live block, and joins it.
+BRIMFUL_INLINE Piece end(Pool& pool, Block* block) {
   const std::uint64_t header = block->header;
   const std::size_t stride = header & kStride;
   pool.counters.used -= stride;
   --pool.counters.live_blocks;
-  return put_back(pool, block, stride, header);
+  return join(pool, block, stride, header);
+}
+
+// Ends the block that was freed last, which there must be.
+BRIMFUL_INLINE Piece end_last(Pool& pool) {
+  Block* const block = pool.last_freed;
+  pool.last_freed = nullptr;
+  return end(pool, block);
+}
+
+// Puts the block that was freed last back, so that the pool is as if it had been at its free.
+BRIMFUL_INLINE void settle(Pool& pool) {
+  if (pool.last_freed != nullptr) list_joined(pool, end_last(pool));
 }
 
 // malloc and free of what is known to be right. NULL: no memory.
 BRIMFUL_INLINE void* take(Pool& pool, std::size_t stride) {
   if (refuses_search(pool, stride)) return nullptr;
   Block* const block = pool.lists.take(stride);
-  if (BRIMFUL_UNLIKELY(block == nullptr)) return take_from_end(pool, stride);
+  if (BRIMFUL_UNLIKELY(block == nullptr)) {
+    return pool.last_freed != nullptr ? take_from_last(pool, stride) : take_from_end(pool, stride);
+  }
   --pool.counters.free_blocks;
   count_live(pool, cut(pool, block, stride_of(block), stride, 0));
   return payload_of(block);
 }
 
+// What is freed is put back by the next free, and only fetched by this one. In a pool that the cache does not hold, the
+// header is missing there, and until it has come nobody knows where the next block is, or guesses right whether the
+// neighbours are free; a call later it is there. Not so in the checked build, which is to find misuse at its call, and in
+// an arena, which is to give memory back at once.
 BRIMFUL_INLINE void give(Pool& pool, void* pointer) {
-  Block* const block = release(pool, block_of(pointer));
-  if (BRIMFUL_UNLIKELY(pool.setup.resize != nullptr)) shrink(pool, block);
+  Block* block = block_of(pointer);
+  const bool grows = pool.setup.resize != nullptr;
+  if (!kChecked && BRIMFUL_LIKELY(!grows)) {
+    __builtin_prefetch(block, 1);
+    Block* const before = pool.last_freed;
+    pool.last_freed = block;
+    if (before == nullptr) return;
+    block = before;
+  }
+  block = list_joined(pool, end(pool, block));
+  if (BRIMFUL_UNLIKELY(grows)) shrink(pool, block);
 }
 
 // regions.cpp: what Region::guard and Pool::guard should be.

@@ -2,7 +2,8 @@
 //
 // realloc of a TLSF pool. In this order, the cheapest first: the block is long enough (what it has too much goes back),
 // the free block behind it makes up the difference, the one in front of it does (the content moves down, and the pool
-// has one hole less), another block. The first two take constant time, whatever the size.
+// has one hole less), another block. The first two take constant time, whatever the size. The block that was freed last
+// is free for all of these, but not put back where it is about to be used.
 #include <cstring>
 
 #include "pools/tlsf/misuse.h"
@@ -15,7 +16,7 @@ namespace {
 // `used` and `peak` after a live block of `old` bytes became one of `now`.
 BRIMFUL_INLINE void count_resized(Pool& pool, std::size_t old, std::size_t now) {
   pool.counters.used += now - old;
-  if (pool.counters.used > pool.counters.peak) pool.counters.peak = pool.counters.used;
+  note_peak(pool);
 }
 
 // Gives back what `block`, `have` bytes long, has beyond `stride` (the right trim). Constant time.
@@ -33,10 +34,19 @@ BRIMFUL_INLINE void trim(Pool& pool, Block* block, std::size_t have, std::size_t
 // Joins the free block behind `block`, `have` bytes long, if both hold `stride` bytes. Constant time.
 BRIMFUL_INLINE bool extend(Pool& pool, Block* block, std::size_t have, std::size_t stride) {
   Block* const next = at(block, have);
-  if (!is_free(next)) return false;
-  const std::size_t both = have + stride_of(next);
-  if (both < stride) return false;
-  unlist(pool, next);
+  std::size_t both = have;
+  if (next == pool.last_freed) {
+    const Piece piece = end_last(pool);
+    both += piece.stride;
+    if (both < stride) {
+      list_joined(pool, piece);
+      return false;
+    }
+  } else {
+    both += stride_of(next);
+    if (!is_free(next) || both < stride) return false;
+    unlist(pool, next);
+  }
   count_resized(pool, have, cut(pool, block, both, stride, block->header & kAfterFree));
   return true;
 }
@@ -86,6 +96,7 @@ void* brimful_tlsf_realloc(brimful_tlsf* pool, void* pointer, size_t bytes) {
     return pointer;
   }
   if (extend(*pool, block, have, stride)) return pointer;
+  settle(*pool);
   if (Block* const front = slide(*pool, block, have, stride)) return payload_of(front);
   if (BRIMFUL_UNLIKELY(pool->setup.resize != nullptr) && pool->lists.find(list_above(stride)) == Lists::kNone &&
       grow_behind(*pool, block, stride) && extend(*pool, block, have, stride)) {

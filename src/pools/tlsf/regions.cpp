@@ -83,6 +83,7 @@ bool brimful_tlsf_add_region(brimful_tlsf* pool, void* memory, size_t bytes) {
 }
 
 bool brimful_tlsf_remove_region(brimful_tlsf* pool, void* memory) {
+  settle(*pool);
   Setup& setup = pool->setup;
   Region* const region = aligned<Pool>(memory) == pool ? setup.initial : aligned<Region>(memory);
   Region* before = nullptr;
@@ -110,6 +111,7 @@ void brimful_tlsf_reset(brimful_tlsf* pool) {
   const std::size_t peak = pool->counters.peak;
   std::memset(&pool->lists, 0, sizeof(pool->lists));
   pool->counters = Counters{};
+  pool->last_freed = nullptr;
   pool->counters.peak = peak;
   ++pool->setup.epoch;
   pool->guard = guard_of(*pool);

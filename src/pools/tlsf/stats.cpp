@@ -31,6 +31,7 @@ std::size_t longest(const Block* block, std::size_t most) {
 using namespace brimful::tlsf;
 
 void brimful_tlsf_get_stats(const brimful_tlsf* pool, struct brimful_tlsf_stats* into) {
+  settle(*const_cast<brimful_tlsf*>(pool));  // constant for the caller, who cannot see it
   const Counters& counters = pool->counters;
   brimful_tlsf_stats stats = {};
   stats.size = into->size;
@@ -55,6 +56,7 @@ void brimful_tlsf_get_stats(const brimful_tlsf* pool, struct brimful_tlsf_stats*
 }
 
 void brimful_tlsf_walk(const brimful_tlsf* pool, brimful_tlsf_visit* visit, void* context) {
+  settle(*const_cast<brimful_tlsf*>(pool));
   for (Region* region = pool->setup.regions; region != nullptr; region = region->next) {
     const Block* const end = sentinel_of(region);
     for (Block* block = first_of(region); block != end; block = at(block, stride_of(block))) {
