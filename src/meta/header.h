@@ -103,8 +103,11 @@ struct Slab : Header {
   }
 
   // What others freed of the group.
-  std::atomic<std::uint64_t>& remote(unsigned group) {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) + remote_offset(groups))[group];
+  std::atomic<std::uint64_t>& remote(unsigned group) { return remote(group, groups); }
+  // The same for those who know how many groups there were, when the slab may be gone by now.
+  std::atomic<std::uint64_t>& remote(unsigned group, unsigned of_groups) {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<char*>(this) +
+                                                         remote_offset(of_groups))[group];
   }
 
   [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }

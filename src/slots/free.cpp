@@ -70,10 +70,14 @@ bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint6
   return told;
 }
 
-// Whether a detached slab has enough free objects for another context to make something of it: a quarter.
+// Whether a detached slab has enough free objects for another context to make something of it: a quarter. The slab may be
+// gone: its words are atomic, its other members are not, so `groups` is the caller's.
 bool is_worth_publishing(Slab* slab, unsigned groups) {
   unsigned free = 0;
-  for (unsigned g = 0; g < groups; ++g) free += count_ones(free_bits(slab, g));
+  for (unsigned g = 0; g < groups; ++g) {
+    // pairs with: tell_owner() (nothing: only a count)
+    free += count_ones(owner_bits(slab, g) | slab->remote(g, groups).load(std::memory_order_acquire));
+  }
   return free * 4 >= groups * kGroupObjects;
 }
 
