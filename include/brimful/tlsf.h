@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * TLSF: a memory pool for real-time work, over memory you own. Each call but those marked otherwise takes constant time,
- * whatever the pool's size and fill: the free block is found by two bitmaps, never by a walk, and neighbours are
- * joined at once: what is freed at the next free, or before if a call needs it, and in an arena at its own.
+ * whatever the pool's size and fill: the free block is found by two bitmaps, never by a walk. A freed block is joined with
+ * its free neighbours by the next call that frees or that needs its memory (in a growable pool, and in
+ * libbrimful-pools-checked.a, by the free itself): no request fails for want of joining.
  *
  * Source: Masmano, Ripoll, Crespo, Real, "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004.
  *
