@@ -82,8 +82,8 @@ void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t by
  * On failure NULL, and the block is as it was. Alignment beyond 16 is kept only while the block stays in place. */
 void* brimful_tlsf_realloc(brimful_tlsf* pool, void* pointer, size_t bytes) __attribute__((alloc_size(3)));
 
-/* Gives a block back and joins it with free neighbours (itself or the next free, which no result but addresses shows). NULL: nothing happens. At most 200 instructions, and no call but
- * resize(). */
+/* Gives a block back. It is joined with free neighbours now or by the next call that frees or needs memory: no result but
+ * addresses shows which. NULL: nothing happens. At most 200 instructions, and no call but resize(). */
 void brimful_tlsf_free(brimful_tlsf* pool, void* pointer);
 
 /* Bytes that may be used of a live block: what was asked for, or up to 31 more (24 or 40 for 0 bytes). NULL: 0. O(1). */
@@ -92,7 +92,8 @@ size_t brimful_tlsf_usable_size(const void* pointer);
 /* Every region is one free block again; all pointers into the pool are void. O(regions). A growable arena is given back. */
 void brimful_tlsf_reset(brimful_tlsf* pool);
 
-/* What is in the pool. O(1) but for fragmentation, which is exact and costs the length of one list. */
+/* What is in the pool, exactly. O(blocks): blocks are counted when you ask, so that malloc and free need not. As the walk, it
+ * follows headers: of a pool that may be damaged ask brimful_tlsf_check() first. */
 struct brimful_tlsf_stats {
   size_t size;          /* set by the caller: sizeof(struct brimful_tlsf_stats) */
   size_t total;         /* bytes of all regions, without the control structure */

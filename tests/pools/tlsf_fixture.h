@@ -41,6 +41,8 @@ class TlsfPool {
   operator brimful_tlsf*() const { return pool_; }
   [[nodiscard]] std::byte* region() const { return base_; }
 
+  // All of it, the control structure, too.
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return memory_; }
   [[nodiscard]] brimful_tlsf_stats stats() const { return stats_of(pool_); }
 
   // Puts back what was freed last, as the next free does: in the library that does not check, it is not found before.

@@ -31,7 +31,6 @@ __attribute__((noinline)) void* take_from_last(Pool& pool, std::size_t stride) {
     set_header(pool, tail, rest, 0);
     pool.last_freed = tail;
     pool.counters.used += rest;
-    ++pool.counters.live_blocks;
   }
   return payload_of(piece.block);
 }
@@ -62,12 +61,8 @@ void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t by
   const std::size_t wanted = stride_for_aligned(stride, alignment);
   if (refuses_search(*pool, wanted)) return nullptr;
   Block* block = pool->lists.take(wanted);
-  if (block != nullptr) {
-    --pool->counters.free_blocks;
-  } else {
-    block = grow(*pool, wanted);
-    if (block == nullptr) return nullptr;
-  }
+  if (block == nullptr) block = grow(*pool, wanted);
+  if (block == nullptr) return nullptr;
   std::size_t have = stride_of(block);
 
   const auto begin = reinterpret_cast<std::uintptr_t>(payload_of(block));
@@ -75,7 +70,6 @@ void* brimful_tlsf_aligned_alloc(brimful_tlsf* pool, size_t alignment, size_t by
   if (skipped == kUnit) skipped += alignment;
   if (skipped != 0) {
     list_free(*pool, block, skipped);
-    ++pool->counters.free_blocks;
     block = at(block, skipped);
     have -= skipped;
   }

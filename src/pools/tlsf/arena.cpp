@@ -118,7 +118,6 @@ BRIMFUL_COLD void shrink(Pool& pool, Block* block) {
   unlist(pool, block);
   if (resize(pool, kept) == nullptr) {
     list_free(pool, block, stride);
-    ++pool.counters.free_blocks;
     return;
   }
   note_end(pool);
@@ -126,7 +125,6 @@ BRIMFUL_COLD void shrink(Pool& pool, Block* block) {
   set_header(pool, sentinel_of(arena), 0, rest != 0 ? kAfterFree : 0);
   if (rest == 0) return;
   list_free(pool, block, rest);
-  ++pool.counters.free_blocks;
 }
 
 }  // namespace brimful::tlsf

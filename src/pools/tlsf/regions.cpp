@@ -34,7 +34,6 @@ void fill_region(Pool& pool, Region* region) {
   Block* const sentinel = sentinel_of(region);
   set_header(pool, sentinel, 0, kAfterFree);
   list_free(pool, first, distance(first, sentinel));
-  ++pool.counters.free_blocks;
 }
 
 bool is_empty(const Region* region) {

@@ -15,14 +15,27 @@ unsigned last_list(const Lists& lists) {
   return word * kWordBits + static_cast<unsigned>(63 ^ std::countl_zero(lists.words[word]));
 }
 
-// The longest of the first `most` blocks from `block` on.
-std::size_t longest(const Block* block, std::size_t most) {
+// The longest of the blocks that a search of this list looks at.
+std::size_t longest_looked_at(const Block* block) {
   std::size_t stride = 0;
-  for (std::size_t looked_at = 0; block != nullptr && looked_at < most; ++looked_at) {
+  for (unsigned looked_at = 0; block != nullptr && looked_at < Lists::kLookedAt; ++looked_at) {
     if (stride_of(block) > stride) stride = stride_of(block);
     block = block->next;
   }
   return stride;
+}
+
+struct Met {
+  std::size_t live;
+  std::size_t free;
+  std::size_t longest_free;  // usable bytes
+};
+
+bool count_block(void* context, void* /*block*/, std::size_t bytes, bool live) {
+  Met& met = *static_cast<Met*>(context);
+  ++(live ? met.live : met.free);
+  if (!live && bytes > met.longest_free) met.longest_free = bytes;
+  return true;
 }
 
 }  // namespace
@@ -39,16 +52,17 @@ void brimful_tlsf_get_stats(const brimful_tlsf* pool, struct brimful_tlsf_stats*
   stats.used = counters.used;
   stats.peak = counters.peak;
   stats.overhead = pool->setup.region_count * kRegionEnds;
-  stats.live_blocks = counters.live_blocks;
-  stats.free_blocks = counters.free_blocks;
+  Met met = {};
+  brimful_tlsf_walk(pool, count_block, &met);
+  stats.live_blocks = met.live;
+  stats.free_blocks = met.free;
   stats.regions = pool->setup.region_count;
   const unsigned list = last_list(pool->lists);
   if (list != Lists::kNone) {
-    const Block* const head = pool->lists.heads[list];
     // A longer request is rounded up beyond this list, and its search then looks at these blocks and no others.
-    stats.largest_free = longest(head, Lists::kLookedAt) - kHeaderBytes;
+    stats.largest_free = longest_looked_at(pool->lists.heads[list]) - kHeaderBytes;
     const std::size_t free_bytes = stats.total - stats.overhead - stats.used;
-    const std::size_t longest_free = longest(head, counters.free_blocks);
+    const std::size_t longest_free = met.longest_free + kHeaderBytes;
     stats.fragmentation = 1.0 - static_cast<double>(longest_free) / static_cast<double>(free_bytes);
   }
   // A program built with an older header knows fewer fields.
