@@ -120,6 +120,29 @@ PageHeap::Place PageHeap::find_in_window(const Window& window, GranuleCount coun
   return {};
 }
 
+// Free granules side by side in one hugepage that are committed, wherever they are. For when no others can be had.
+// O(hugepages).
+PageHeap::Place PageHeap::find_committed(GranuleCount count) {
+  for (std::size_t i = 0; i < window_count_; ++i) {
+    const std::uint64_t end = windows_[i].start + windows_[i].bytes;
+    Hugepage* range = nullptr;
+    std::uint64_t range_end = 0;
+    for (std::uint64_t at = windows_[i].start; at < end; at += kHugepageBytes) {
+      Hugepage* hugepage = table_->hugepage_of(table_->id_of(at));
+      if (!table_->is_covered(hugepage)) break;
+      if (at >= range_end) {
+        range = hugepage->state == Hugepage::State::kFree ? hugepage : nullptr;
+        if (range != nullptr) range_end = at + std::uint64_t{range->length} * kHugepageBytes;
+      }
+      if (range == nullptr && hugepage->state != Hugepage::State::kUsed) continue;
+      const std::uint32_t free = range != nullptr ? kAllBits : hugepage->free;
+      const std::uint32_t starts = run_starts(free & hugepage->committed, count.raw());
+      if (starts != 0) return {at + GranuleCount(static_cast<std::uint32_t>(std::countr_zero(starts))).bytes(), range};
+    }
+  }
+  return {};
+}
+
 // Whether the granules from `start` on are free; the granule before them is not. `*range`: the free range among them.
 bool PageHeap::is_free(std::uint64_t start, GranuleCount count, Hugepage** range) {
   std::uint64_t id = table_->id_of(start).raw();

@@ -149,7 +149,10 @@ std::uint64_t PageHeap::allocate(GranuleCount count, std::size_t alignment, unsi
     if (!add_window(padded)) return 0;
     place = find(count, alignment, node, wanted);
   }
-  return take(place, count, node, size_class);
+  const std::uint64_t start = take(place, count, node, size_class);
+  if (BRIMFUL_LIKELY(start != 0) || alignment > kGranuleBytes || count.raw() > kGranulesPerHugepage) return start;
+  // The system makes no more memory usable (ulimit -d, vm.overcommit_memory=2): what is usable already must do.
+  return take(find_committed(count), count, node, size_class);
 }
 
 std::uint64_t PageHeap::allocate_resident(GranuleCount count, unsigned node) {

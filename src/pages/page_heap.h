@@ -149,6 +149,7 @@ class PageHeap {
   Place find_in_filler(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted);
   Place find_range(GranuleCount count, std::size_t alignment);
   Place find_anywhere(GranuleCount count, std::size_t alignment);
+  Place find_committed(GranuleCount count);
   Place find_in_window(const Window& window, GranuleCount count, std::size_t alignment);
   bool is_free(std::uint64_t start, GranuleCount count, Hugepage** range);
 

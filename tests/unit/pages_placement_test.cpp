@@ -90,6 +90,21 @@ TEST_F(Placement, FindsResidentMemoryOrNothingWhenAskedForThatOnly) {
   EXPECT_EQ(heap_.pages.allocate_resident(GranuleCount(1)), 0U) << "given back";
 }
 
+TEST_F(Placement, TakesWhatIsUsableAlreadyWhenTheSystemMakesNoMoreUsable) {
+  const auto runs = full_hugepage();
+  for (int i = 0; i < 12; ++i) heap_.allocate(1);  // of the next hugepage, whose other 20 granules are a shorter range
+  for (int i = 3; i < 28; ++i) heap_.free(runs[i]);
+  heap_.os.fail(Call::kCommit, 1, testing::FakeOs::kAlways);
+  const auto allocate = [&] {
+    return heap_.pages.allocate(GranuleCount(6), kGranuleBytes, 0, kNoClass, Memory::kFresh);
+  };
+  EXPECT_EQ(allocate(), runs[3]);
+  EXPECT_EQ(allocate(), runs[9]);
+  EXPECT_EQ(allocate(), runs[15]);
+  EXPECT_EQ(allocate(), runs[21]);
+  EXPECT_EQ(allocate(), 0U) << "one granule is left";
+}
+
 TEST_F(Placement, AlignsInsideAHugepage) {
   const auto runs = full_hugepage();
   for (int i = 1; i < 30; ++i) heap_.free(runs[i]);
