@@ -93,14 +93,17 @@ bool RunCache::put(Run* run, std::uint64_t now_ms, std::size_t capacity_bytes) {
 }
 
 RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms, std::size_t* place) {
-  for (std::size_t& i = *place; i < kPlaces; ++i) {
+  for (std::size_t i = *place; i < kPlaces; ++i) {
     // pairs with: keep_run() (either we see the block, or it sees our change of `filled`)
     if (places_[i].load(std::memory_order_seq_cst) == 0) continue;
     const std::uint64_t stamp_ms = stamps_[i].load(std::memory_order_relaxed);  // relaxed: a rough age
     if (stamp_ms > cutoff_ms) continue;
     const std::uint64_t seen = places_[i].exchange(0, std::memory_order_acquire);  // pairs with: put() (the header)
-    if (seen != 0) return {run_in(seen), stamp_ms};
+    if (seen == 0) continue;
+    *place = i;
+    return {run_in(seen), stamp_ms};
   }
+  *place = kPlaces;
   return {nullptr, 0};
 }
 
