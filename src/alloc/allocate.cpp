@@ -182,13 +182,6 @@ BRIMFUL_COLD void free_outside_heap(void* pointer) {
   arch::brimful_free_slow(pointer);
 }
 
-// What a slow path of malloc does for it.
-BRIMFUL_COLD void* allocate_slowly_in_current_heap(std::size_t bytes) {
-  void* block = allocate_in_current_heap(bytes, kObjectAlignment);
-  if (block == nullptr) errno = ENOMEM;
-  return block;
-}
-
 }  // namespace
 
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
@@ -308,7 +301,7 @@ std::size_t trim() {
 extern "C" {
 
 void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
-  if (alloc::has_current_heap()) return alloc::allocate_slowly_in_current_heap(bytes);
+  if (alloc::has_current_heap()) return alloc::allocate_in_current_heap(bytes, kObjectAlignment);
   void* block = nullptr;
   if (bytes > kMaxClassBytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);

@@ -206,9 +206,7 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
     const sync::MutexLock guard(heap.lock);
     free_deferred(now_ms);
     if (!pages::may_grow(round_up(usable, kGranuleBytes))) return nullptr;
-    // A length that granules can count, or it would be taken for a short one.
-    const bool may_be_resident = alignment <= kGranuleBytes && usable <= GranuleCount(UINT32_MAX >> 1).bytes();
-    if (may_be_resident) run = pages::allocate_resident_run(usable);
+    if (alignment <= kGranuleBytes && usable < kHugepageBytes) run = pages::allocate_resident_run(usable);
     if (run == nullptr) {
       // Of other lengths than the caches hold: what they hold may join to it.
       usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);

@@ -23,7 +23,7 @@ namespace brimful::pages {
 // is no memory. Caller holds the heap lock. O(log runs) + system calls for fresh memory.
 Run* allocate_large_run(std::size_t usable, std::size_t alignment);
 
-// The same on a granule, of memory that is resident, or nullptr. O(1).
+// The same on a granule and below a hugepage, of memory that is resident, or nullptr. O(1).
 Run* allocate_resident_run(std::size_t usable);
 
 // Takes a claimed block apart. `stamp_ms`: when the program freed it. Caller holds the heap lock.

@@ -12,11 +12,11 @@
 // long as asked or, of the longer ones, up to an eighth longer. Threads that share a cache race for places and lose
 // nothing but a hit, and a signal handler may do either at any moment.
 //
-// A cached block is free memory that only its length can use. So it is held on four conditions: of no length does a
-// cache hold more than an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing stays longer
-// than purge_delay_ms (pages::tick()); whoever finds neither a block of the right length here nor resident memory in the page
-// heap gives the cache back before more is asked for; and no fresh memory is touched while a cache holds any
-// (use_cached_before_fresh()).
+// A cached block is free memory that only its length can use. So it is held on four conditions: of no length does a cache
+// hold more than an eighth of the heap (but always kLeastCapacity and never more than kMostCapacity may be held); nothing
+// stays longer than purge_delay_ms (pages::tick()); whoever finds neither a block of the right length here nor resident
+// memory in the page heap gives the cache back before more is asked for; and no fresh memory is touched while a cache
+// holds any (use_cached_before_fresh()).
 //
 // Eight places in all were too few: where lengths are mixed at random, each miss gave all eight back and began anew
 // (blocks of up to 256 KiB, for each: 2,500 instructions; with 8 for each length 940, with 16 720).
@@ -35,7 +35,7 @@ namespace brimful::pages {
 
 class RunCache {
  public:
-  static constexpr std::size_t kRowPlaces = 16;  // a cache line
+  static constexpr std::size_t kRowPlaces = 16;  // two cache lines
   static constexpr std::size_t kRows = 8;        // of lengths of 1 … 7 granules, and of all longer ones
   static constexpr std::size_t kPlaces = kRows * kRowPlaces;
 

@@ -13,6 +13,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
+#include "slots/heap_slabs.h"
 #include "slots/slab.h"
 #include "slots/user_heap.h"
 
@@ -29,8 +30,6 @@ struct Quarantine {
   std::size_t bytes;
 };
 constinit Quarantine quarantine = {};
-
-std::size_t bytes_of(const Slab* slab) { return GranuleCount(slab->shape().granules).bytes(); }
 
 // The longest dead slab and block. Caller holds the heap lock.
 void release_oldest(std::uint64_t now_ms) {

@@ -79,6 +79,11 @@ void uncount(UserHeap& heap, std::size_t bytes) {
   --heap.counts.live_blocks;
 }
 
+void release_empty(UserHeap& heap, Slab* slab) {
+  unlist(heap, slab);
+  release_slab(slab);
+}
+
 void note_nested(UserHeap& heap) {
   heap.has_nested.store(true, std::memory_order_release);  // pairs with: take_over_nested() (the mask, the links)
 }
@@ -266,8 +271,7 @@ int purge_heap(UserHeap& heap, int budget, bool at_once) {
       Slab* next = slab->next;
       const bool is_time = at_once || slab->idle_ticks++ % kLookPeriod == kWaitLooks;
       if (is_time && live_objects(slab) == 0) {
-        unlist(heap, slab);
-        release_slab(slab);
+        release_empty(heap, slab);
         ++purged;
       } else if (is_time && has_news(slab)) {
         purge_slab(slab, InUse::kNo);
@@ -283,10 +287,7 @@ void release_empty_slabs(UserHeap& heap) {
   for (List<Slab>& list : heap.partial) {
     for (Slab* slab = list.front(); slab != nullptr;) {
       Slab* next = slab->next;
-      if (live_objects(slab) == 0) {
-        unlist(heap, slab);
-        release_slab(slab);
-      }
+      if (live_objects(slab) == 0) release_empty(heap, slab);
       slab = next;
     }
   }
