@@ -237,13 +237,19 @@ CHECK_UNUSED static ssize_t read_proc_file(const char* path, char* buffer, size_
   return (ssize_t)length;
 }
 
-// Resident KiB of this process from smaps_rollup, which is exact; statm lags behind by per-CPU batches.
-CHECK_UNUSED static long resident_kib(void) {
+// A field of /proc/self/smaps_rollup in KiB, which is exact; -1 when there is none (kernels before 4.14).
+CHECK_UNUSED static long rollup_kib(const char* field) {
   char text[4096];
-  if (read_proc_file("/proc/self/smaps_rollup", text, sizeof text) > 0) {
-    const char* line = strstr(text, "\nRss:");
-    if (line != NULL) return atol(line + 5);
-  }
+  if (read_proc_file("/proc/self/smaps_rollup", text, sizeof text) <= 0) return -1;
+  const char* line = strstr(text, field);
+  return line == NULL ? -1 : atol(line + strlen(field));
+}
+
+// Resident KiB of this process, exactly where the kernel can say so: statm lags behind by per-CPU batches.
+CHECK_UNUSED static long resident_kib(void) {
+  long exact = rollup_kib("\nRss:");
+  if (exact >= 0) return exact;
+  char text[4096];
   if (read_proc_file("/proc/self/statm", text, sizeof text) <= 0) return -1;
   const char* second = strchr(text, ' ');
   return second == NULL ? -1 : atol(second) * (sysconf(_SC_PAGESIZE) / 1024);

@@ -23,4 +23,10 @@ static inline brimful_heap* make_heap(void) {
   return heap;
 }
 
+// For run_in_thread().
+static inline void* free_it(void* block) {
+  free(block);
+  return NULL;
+}
+
 #endif  // BRIMFUL_TESTS_MISUSE_HEAP_H_

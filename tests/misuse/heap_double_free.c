@@ -4,11 +4,6 @@
 // the heap as the thread's current one, 3 when the block is the last of its slab, so that the slab has gone.
 #include "heap.h"
 
-static void* free_it(void* block) {
-  free(block);
-  return NULL;
-}
-
 int main(int argc, char** argv) {
   size_t size = argument(argc, argv, 1, 64);
   size_t how = argument(argc, argv, 2, 0);

@@ -4,11 +4,6 @@
 // another thread, 4 free after other heaps and blocks have come and gone.
 #include "heap.h"
 
-static void* free_it(void* block) {
-  free(block);
-  return NULL;
-}
-
 int main(int argc, char** argv) {
   size_t size = argument(argc, argv, 1, 64);
   size_t how = argument(argc, argv, 2, 0);

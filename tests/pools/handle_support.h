@@ -7,74 +7,23 @@
 #include <gtest/gtest.h>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <map>
-#include <mutex>
 #include <vector>
 
 #include "brimful/handle.h"
+#include "test_host.h"
 
 namespace brimful::tests {
 
-// Pages from the C library, each request remembered, so that what is not given back, or not as it was got, shows.
-class HandleHost {
+// A host that everything must have come back to at the end, as it was got.
+class HandleHost : public pools::TestHost {
  public:
-  explicit HandleHost(std::size_t page_bytes = 4096) {
-    table_ = *brimful_pool_host_linux();
-    table_.page_bytes = page_bytes;
-    table_.context = this;
-    table_.get_pages = [](void* context, std::size_t bytes) { return static_cast<HandleHost*>(context)->get(bytes); };
-    table_.give_pages = [](void* context, void* pages, std::size_t bytes) {
-      static_cast<HandleHost*>(context)->give(pages, bytes);
-    };
-    table_.wait = [](void*, std::uint32_t* word, std::uint32_t expected) {
-      brimful_pool_host_linux()->wait(nullptr, word, expected);
-    };
-    table_.wake = [](void*, std::uint32_t* word) { brimful_pool_host_linux()->wake(nullptr, word); };
+  using TestHost::TestHost;
+  ~HandleHost() {
+    EXPECT_EQ(held(), 0) << "bytes of pages never given back";
+    EXPECT_FALSE(has_fault()) << "no whole pages, or given back otherwise than they were got";
   }
-  ~HandleHost() { EXPECT_EQ(held(), 0) << "bytes of pages never given back"; }
-  HandleHost(const HandleHost&) = delete;
-  HandleHost& operator=(const HandleHost&) = delete;
-
-  [[nodiscard]] const brimful_pool_host* table() const { return &table_; }
-  std::size_t held() {
-    const std::lock_guard guard(mutex_);
-    return held_;
-  }
-  // The next `count` requests succeed, and then none does.
-  void fail_after(std::size_t count) {
-    const std::lock_guard guard(mutex_);
-    left_ = count;
-  }
-  void work_again() { fail_after(~std::size_t{0}); }
-
- private:
-  void* get(std::size_t bytes) {
-    const std::lock_guard guard(mutex_);
-    EXPECT_EQ(bytes % table_.page_bytes, 0);
-    if (left_ == 0) return nullptr;
-    --left_;
-    void* pages = std::aligned_alloc(table_.page_bytes, bytes);
-    memset(pages, 0xA5, bytes);  // "any content"
-    live_[pages] = bytes;
-    held_ += bytes;
-    return pages;
-  }
-  void give(void* pages, std::size_t bytes) {
-    const std::lock_guard guard(mutex_);
-    const auto found = live_.find(pages);
-    ASSERT_NE(found, live_.end());
-    EXPECT_EQ(found->second, bytes);
-    live_.erase(found);
-    held_ -= bytes;
-    std::free(pages);
-  }
-
-  brimful_pool_host table_{};
-  std::mutex mutex_;
-  std::size_t left_ = ~std::size_t{0};
-  std::size_t held_ = 0;
-  std::map<void*, std::size_t> live_;
+  std::size_t held() { return bytes(); }
+  void work_again() { fail_never(); }
 };
 
 class HandlePool {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "page_pool_host.h"
 #include "pools/page_pool/pool.h"
+#include "test_host.h"
 
 namespace brimful::pools::page_pool {
 namespace {

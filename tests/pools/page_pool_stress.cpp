@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "brimful/pagepool.h"
-#include "page_pool_host.h"
+#include "test_host.h"
 
 namespace brimful::pools {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "brimful/pagepool.h"
-#include "page_pool_host.h"
 #include "pools/page_pool/block.h"
+#include "test_host.h"
 
 namespace brimful::pools {
 namespace {

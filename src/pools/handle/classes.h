@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pools/host.h"
+
 namespace brimful::pools::handle {
 
 inline constexpr std::size_t kUnitBytes = 16;           // what slots are multiples of, and aligned to
@@ -30,8 +32,6 @@ inline constexpr unsigned kMostClasses = kFineClasses + 4 * kCoarseSteps;
 inline constexpr std::size_t kRunRecordBytes = 64;
 inline constexpr std::size_t kReferenceBytes = 4;
 inline constexpr unsigned kEmbeddedReferences = 8;
-inline constexpr std::size_t kLeastPageBytes = 4096;
-inline constexpr std::size_t kMostPageBytes = 65536;
 
 // The class of objects of `bytes` bytes, 1 … kMostObjectBytes.
 constexpr unsigned class_of(std::size_t bytes) {

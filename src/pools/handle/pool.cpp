@@ -165,17 +165,11 @@ void Pool::give_record(Index run) {
 
 namespace {
 
-using brimful::is_power_of_two;
 using namespace brimful::pools::handle;
 
 bool make_sense(const brimful_handle_options& options) {
-  if (options.size != sizeof(brimful_handle_options) || options.host == nullptr) return false;
-  const brimful_pool_host& host = *options.host;
-  if (host.size != sizeof(brimful_pool_host) || host.get_pages == nullptr || host.give_pages == nullptr) return false;
-  if (!is_power_of_two(host.page_bytes) || host.page_bytes < kLeastPageBytes || host.page_bytes > kMostPageBytes) {
-    return false;
-  }
-  if ((host.wait == nullptr) != (host.wake == nullptr)) return false;
+  if (options.size != sizeof(brimful_handle_options) || !brimful::pools::is_usable(options.host)) return false;
+  if (options.host->size != sizeof(brimful_pool_host)) return false;
   const std::size_t most = options.most_object_bytes;
   return most == 0 || (most >= kUnitBytes && most <= kMostObjectBytes);
 }

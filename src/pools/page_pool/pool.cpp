@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/compiler.h"
+#include "pools/host.h"
 
 using brimful::pools::LockGuard;
 using brimful::pools::page_pool::Block;
@@ -21,12 +22,6 @@ using brimful::pools::page_pool::PageTable;
 namespace {
 
 static_assert(sizeof(brimful_page_pool) <= 4096, "one page, whatever the host's pages are");
-
-bool is_usable(const brimful_pool_host* host) {
-  return host != nullptr && host->size >= sizeof *host && host->page_bytes >= 4096 && host->page_bytes <= 65536 &&
-         (host->page_bytes & (host->page_bytes - 1)) == 0 && host->get_pages != nullptr &&
-         host->give_pages != nullptr && (host->wait == nullptr) == (host->wake == nullptr);
-}
 
 std::size_t block_bytes(std::size_t request) {
   const std::size_t bytes = (request + kHeaderBytes + 7) & ~std::size_t{7};
@@ -108,7 +103,7 @@ void* join(brimful_page_pool& pool, Block* block, std::size_t size) {
 extern "C" {
 
 brimful_page_pool* brimful_page_pool_create(const brimful_pool_host* host) {
-  if (!is_usable(host)) return nullptr;
+  if (!brimful::pools::is_usable(host)) return nullptr;
   void* memory = host->get_pages(host->context, host->page_bytes);
   if (memory == nullptr) return nullptr;
   void* heads = host->get_pages(host->context, host->page_bytes);

@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include "base/compiler.h"
+#include "base/units.h"
 #include "brimful/tlsf.h"
 
 namespace brimful::tlsf {
@@ -82,7 +83,7 @@ BRIMFUL_INLINE std::size_t stride_for(std::size_t bytes) {
 
 // A power of two that aligned_alloc serves. Not std::has_single_bit: that is a call into the compiler's runtime.
 BRIMFUL_INLINE bool is_alignment(std::size_t alignment) {
-  return alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= BRIMFUL_TLSF_MOST_ALIGNMENT;
+  return is_power_of_two(alignment) && alignment <= BRIMFUL_TLSF_MOST_ALIGNMENT;
 }
 
 // What to look for when a block of `stride` bytes may have to begin later for `alignment`, more than 16: the skipped head

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A host for tests of the page pool: counts what it gave, fails on command, fills pages with rubbish, and knows at the end
-// whether everything came back.
+// A host for tests of the page pool and of the handle pool: counts what it gave, fails on command, fills pages with
+// rubbish, and knows at the end whether everything came back.
 #pragma once
 
 #include <cstdlib>
@@ -29,8 +29,11 @@ class TestHost {
   brimful_pool_host* table() { return &table_; }
 
   // The next `calls` get_pages() succeed, then none.
-  void fail_after(std::size_t calls) { left_ = calls; }
-  void fail_never() { left_ = ~std::size_t{0}; }
+  void fail_after(std::size_t calls) {
+    const std::lock_guard guard(mutex_);
+    left_ = calls;
+  }
+  void fail_never() { fail_after(~std::size_t{0}); }
   // The fourth get_pages() from now on returns this, which nobody may touch.
   void hand_out(void* pages) {
     strange_ = pages;
