@@ -9,8 +9,9 @@
 // where demand fills it: from a heap of 20 MiB on (a hugepage is then a tenth of it), for memory that was never touched or
 // was given back, while memory of kinds that programs fill makes up 12/13 of what the heap asks for. A kind is a
 // size class of slabs or a power of two of large blocks. Slabs of small objects are filled by nature; of the others we ask
-// the kernel for a few pages (mincore) some time after they were handed out, and believe what we see. A block that is
-// not known to be filled and has hugepages of its own takes the advice off them.
+// the kernel for a few pages (mincore) some time after they were handed out, and believe what we see. Blocks of whole
+// hugepages are few and long, so we ask earlier: before each further one; but a block that is not filled yet is judged
+// later, like the others. A block that is not known to be filled and has hugepages of its own takes the advice off them.
 //
 // The advice is in a ring of at most 16 extents, all else in the windows says NOHUGEPAGE from the first advice on (before
 // it: nothing). So the kernel keeps a bounded number of mappings, and khugepaged, which fills holes up again, finds none
@@ -131,7 +132,10 @@ class Backing {
   static void cut(Extent& extent, std::uint64_t end);
   void count_fresh(const Demand& demand, bool filled);
   void watch(std::uint64_t start, std::size_t bytes, std::size_t kind);
+  bool is_resident_at_random(const Watched& run);
+  void count_looks(const Watched& run, unsigned pages, unsigned resident);
   void look_at(const Watched& run);
+  void look_for_filled();
   void look_at_freed(std::uint64_t start);
 
   std::size_t asks_from_ = 0;

@@ -34,9 +34,9 @@ constinit std::atomic<std::size_t> capacity{kLeastCapacity};
 RunCache& cache_of(std::uint32_t id) { return caches[id % kCaches].cache; }
 
 void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
-  std::size_t place = 0;
+  std::size_t row = 0;
   for (;;) {
-    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms, &place);
+    const RunCache::Taken taken = caches[index].cache.take_older(cutoff_ms, &row);
     if (taken.run == nullptr) return;
     free_large_run(taken.run, taken.stamp_ms);
   }
@@ -86,24 +86,50 @@ bool RunCache::put(Run* run, std::uint64_t now_ms, std::size_t capacity_bytes) {
   if (empty == end || (address & ~kAddressMask) != 0) return false;
   stamps_[empty].store(now_ms, std::memory_order_relaxed);  // relaxed: a rough age
   std::uint64_t expected = 0;
-  // pairs with: take(), take_older() (the header), and flush_cached_runs() (the bit in `filled`)
-  return places_[empty].compare_exchange_strong(
+  // pairs with: take(), take_older() (the header), unmark_if_empty() and flush_cached_runs() (the bits of the row and of
+  // the cache)
+  const bool is_kept = places_[empty].compare_exchange_strong(
       expected, address | std::uint64_t{run->granules.raw()} << kLengthShift, std::memory_order_seq_cst,
       std::memory_order_relaxed);  // relaxed: another thread's block is there now
+  if (is_kept) mark(row);
+  return is_kept;
 }
 
-RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms, std::size_t* place) {
-  for (std::size_t i = *place; i < kPlaces; ++i) {
+void RunCache::mark(std::size_t row) {
+  const std::uint32_t bit = 1U << row;
+  // pairs with: unmark_if_empty() (either we see the bit down, or it sees the block)
+  if ((rows_.load(std::memory_order_seq_cst) & bit) == 0) {
+    rows_.fetch_or(bit, std::memory_order_seq_cst);  // pairs with: as above
+  }
+}
+
+void RunCache::unmark_if_empty(std::size_t row) {
+  rows_.fetch_and(~(1U << row), std::memory_order_seq_cst);  // pairs with: mark() (as there)
+  for (std::size_t i = row * kRowPlaces; i < (row + 1) * kRowPlaces; ++i) {
+    if (places_[i].load(std::memory_order_seq_cst) != 0) return mark(row);  // pairs with: put() (as there)
+  }
+}
+
+RunCache::Taken RunCache::take_older_in_row(std::size_t row, std::uint64_t cutoff_ms) {
+  for (std::size_t i = row * kRowPlaces; i < (row + 1) * kRowPlaces; ++i) {
     // pairs with: keep_run() (either we see the block, or it sees our change of `filled`)
     if (places_[i].load(std::memory_order_seq_cst) == 0) continue;
     const std::uint64_t stamp_ms = stamps_[i].load(std::memory_order_relaxed);  // relaxed: a rough age
     if (stamp_ms > cutoff_ms) continue;
     const std::uint64_t seen = places_[i].exchange(0, std::memory_order_acquire);  // pairs with: put() (the header)
-    if (seen == 0) continue;
-    *place = i;
-    return {run_in(seen), stamp_ms};
+    if (seen != 0) return {run_in(seen), stamp_ms};
   }
-  *place = kPlaces;
+  unmark_if_empty(row);
+  return {nullptr, 0};
+}
+
+RunCache::Taken RunCache::take_older(std::uint64_t cutoff_ms, std::size_t* row) {
+  for (; *row < kRows; ++*row) {
+    // pairs with: mark() (who puts a block in while we look has come after us)
+    if ((rows_.load(std::memory_order_seq_cst) >> *row & 1) == 0) continue;
+    const Taken taken = take_older_in_row(*row, cutoff_ms);
+    if (taken.run != nullptr) return taken;
+  }
   return {nullptr, 0};
 }
 
@@ -151,7 +177,7 @@ void flush_cached_runs(std::uint64_t cutoff_ms) {
     const std::uint64_t bit = std::uint64_t{1} << index;
     filled.fetch_and(~bit, std::memory_order_seq_cst);  // pairs with: keep_run() (as there)
     flush(index, cutoff_ms);
-    if (caches[index].cache.bytes() != 0) filled.fetch_or(bit, std::memory_order_seq_cst);  // pairs with: as above
+    if (caches[index].cache.may_hold()) filled.fetch_or(bit, std::memory_order_seq_cst);  // pairs with: as above
   }
 }
 

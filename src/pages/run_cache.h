@@ -5,6 +5,7 @@
 //   cache (one for each context id, modulo 64)
 //     places[length 1 … 7, longer][16]   header address │ granules << 48      0: empty
 //     stamps                             when each was freed
+//     rows                               where to look for blocks to give back: a bit for each length
 //
 // A place is one word that says whose block it holds AND how long that is, so looking for a length touches two cache
 // lines at most and no header, and a compare-and-swap on the word takes exactly what was seen: the same word again is the same
@@ -51,19 +52,28 @@ class RunCache {
   // moment.
   bool put(Run* run, std::uint64_t now_ms, std::size_t capacity);
 
-  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any), looking from `*place` on, which it
-  // leaves at the place that it looked at last. Any moment.
-  Taken take_older(std::uint64_t cutoff_ms, std::size_t* place);
+  // Takes out one block that was put in at `cutoff_ms` or before (UINT64_MAX: any), looking from `*row` on, which it
+  // leaves at the row that it looked at last. Any moment.
+  Taken take_older(std::uint64_t cutoff_ms, std::size_t* row);
+
+  // false: nothing is held that was put in before the last look. Any moment.
+  [[nodiscard]] bool may_hold() const {
+    return rows_.load(std::memory_order_seq_cst) != 0;  // pairs with: mark() (before keep_run() sees `filled`)
+  }
 
   // Bytes in granules that the blocks hold at this moment.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
   [[nodiscard]] std::size_t bytes_in_row(std::size_t row) const;
+  Taken take_older_in_row(std::size_t row, std::uint64_t cutoff_ms);
+  void mark(std::size_t row);
+  void unmark_if_empty(std::size_t row);
   static std::size_t row_of(std::uint64_t granules) { return (granules < kRows ? granules : kRows) - 1; }
 
   std::atomic<std::uint64_t> places_[kPlaces] = {};
   std::atomic<std::uint64_t> stamps_[kPlaces] = {};
+  std::atomic<std::uint32_t> rows_ = 0;  // those that may hold something
 };
 
 inline constexpr std::size_t kLeastCapacity = std::size_t{32} << 20;

@@ -172,6 +172,35 @@ TEST(Backing, BlocksThatProgramsFillGetHugepages) {
   EXPECT_TRUE(heap.is_huge(block + 3 * kMiB));
 }
 
+TEST(Backing, OneFilledBlockOfWholeHugepagesIsEnoughToKnowItsKind) {
+  Backed heap;
+  heap.slabs(24 * kMiB);
+  const std::uint64_t first = heap.block(6 * kMiB);
+  touch(first, 6 * kMiB);
+  EXPECT_TRUE(heap.is_huge(heap.block(6 * kMiB)));
+}
+
+TEST(Backing, BlocksThatAreFilledLaterAreJudgedThen) {
+  Backed heap;
+  heap.slabs(24 * kMiB);
+  const std::uint64_t first = heap.block(6 * kMiB);
+  const std::uint64_t second = heap.block(6 * kMiB);  // none is filled yet: no judgement
+  EXPECT_FALSE(heap.is_huge(second));
+  touch(first, 6 * kMiB);
+  EXPECT_TRUE(heap.is_huge(heap.block(6 * kMiB)));
+}
+
+TEST(Backing, TheLastHugepageOfABlockStaysSmallWhereLittleOfItIsTheBlocks) {
+  Backed heap;
+  heap.slabs(24 * kMiB);
+  constexpr std::size_t kBytes = 6 * kMiB + 64 * 1024;
+  touch(heap.block(kBytes), kBytes);
+  heap.block(8 * kMiB);  // its extent is a step ahead and covers what comes next
+  const std::uint64_t block = heap.block(kBytes);
+  for (std::size_t at = 0; at < 6 * kMiB; at += kHugepageBytes) EXPECT_TRUE(heap.is_huge(block + at)) << at;
+  EXPECT_FALSE(heap.is_huge(block + 6 * kMiB));
+}
+
 TEST(Backing, SlabsOfWhichEveryObjectHasAnUntouchedPageAreNotFilled) {
   constexpr ClassId kPages = class_of(16384);
   Backed heap("populate:auto");

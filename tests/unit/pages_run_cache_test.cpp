@@ -78,13 +78,13 @@ TEST(RunCache, GivesUpWhatIsOldAndKeepsWhatIsNot) {
   Block* old = block_of(1);
   ASSERT_TRUE(cache.put(old, 100, kRoom));
   ASSERT_TRUE(cache.put(block_of(2), 200, kRoom));
-  std::size_t place = 0;
-  const RunCache::Taken taken = cache.take_older(199, &place);
+  std::size_t row = 0;
+  const RunCache::Taken taken = cache.take_older(199, &row);
   EXPECT_EQ(taken.run, old);
   EXPECT_EQ(taken.stamp_ms, 100U);
-  EXPECT_EQ(cache.take_older(199, &place).run, nullptr);
-  place = 0;
-  EXPECT_NE(cache.take_older(UINT64_MAX, &place).run, nullptr);
+  EXPECT_EQ(cache.take_older(199, &row).run, nullptr);
+  row = 0;
+  EXPECT_NE(cache.take_older(UINT64_MAX, &row).run, nullptr);
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
@@ -102,8 +102,8 @@ TEST(RunCache, GivesEachBlockToOneOfManyThreads) {
         own->prev = nullptr;
         if (cache.put(own, 1, kRoom)) own = nullptr;
       } else {
-        std::size_t place = 0;
-        own = i % 16 == 0 ? cache.take_older(UINT64_MAX, &place).run : cache.take(GranuleCount(1));
+        std::size_t row = 0;
+        own = i % 16 == 0 ? cache.take_older(UINT64_MAX, &row).run : cache.take(GranuleCount(1));
       }
     }
     while (own != nullptr && !cache.put(own, 1, kRoom)) std::this_thread::yield();
@@ -113,6 +113,11 @@ TEST(RunCache, GivesEachBlockToOneOfManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(held_twice.load(), 0);
   EXPECT_EQ(cache.bytes(), kThreads * kGranuleBytes);
+  std::size_t row = 0;
+  for (int t = 0; t < kThreads; ++t)
+    EXPECT_NE(cache.take_older(UINT64_MAX, &row).run, nullptr) << "its row was forgotten";
+  EXPECT_EQ(cache.take_older(UINT64_MAX, &row).run, nullptr);
+  EXPECT_FALSE(cache.may_hold());
 }
 
 TEST(Claim, EndsALifeOnce) {
