@@ -82,7 +82,7 @@ WORKLOADS = {
         "--count",
         "64",
         "--rounds",
-        "200",
+        "4000",
     ),
     "malloc-large": ("malloc_large", "--scale", "0.5"),
     "fragmentation": ("fragmentation", "--scale", "0.5"),

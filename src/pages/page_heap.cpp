@@ -64,7 +64,8 @@ std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
   return place.range->address() + place.range->length * kHugepageBytes;
 }
 
-// Puts a hugepage into the list of the filler where it belongs now.
+// Puts a hugepage into the list of the filler where it belongs now. One that is handed out or comes back as a whole is in
+// none, before and after.
 void PageHeap::refile(Hugepage* hugepage) {
   const unsigned node = hugepage->node - 1U;
   const bool before = hugepage->has(Hugepage::kListed);
@@ -240,7 +241,7 @@ void PageHeap::hand_out(Hugepage* hugepage, std::uint32_t granules) {
   hugepage->free &= ~granules;
   hugepage->used_once |= granules;
   forget_clean(hugepage);
-  refile(hugepage);
+  if (granules != kAllBits) refile(hugepage);
 }
 
 // If handing out made a new peak of resident memory while other granules lie free and dirty (of the wrong length), those
@@ -271,12 +272,12 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
     stats_.dirty_bytes += bytes_in(untouched);
   }
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
+    if (hugepage->has(Hugepage::kListed)) --stats_.hugepages_partly_used;
     nodes_[hugepage->node - 1].tails.take_out(hugepage);
-    stats_.hugepages_partly_used -= 1;
     hugepage->unset(Hugepage::kTail);
   }
   if (hugepage->free == kAllBits) hugepage->state = Hugepage::State::kFree;
-  refile(hugepage);
+  if (granules != kAllBits) refile(hugepage);
   note_dirty(hugepage, now_ms);
 }
 

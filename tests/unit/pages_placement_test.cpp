@@ -215,6 +215,8 @@ TEST_F(Placement, CountsHugepages) {
   EXPECT_EQ(stats.hugepages_in_use, 2U);
   EXPECT_EQ(stats.hugepages_partly_used, 1U);
   EXPECT_EQ(stats.hugepages_free, 2U);
+  heap_.free(heap_.allocate(64));  // no part of its last hugepage was free
+  EXPECT_EQ(heap_.pages.stats().hugepages_partly_used, 1U);
 }
 
 TEST(PageHeap, NeedsNoMoreMemoryAfterAHundredThousandRounds) {
