@@ -92,6 +92,12 @@ bench-pools: lib ## the pools: throughput, worst case, memory, sizes, compaction
 	@cmake --build build/$(PRESET) -j $(JOBS) --target zcache || echo "zcache is left out (tools/install-deps.sh test)"
 	@tools/in_venv.sh bench/run_pools.py $(POOLS)
 
+.PHONY: bench-service
+bench-service: lib ## a Java service with inference under load: how much its memory grows (15 minutes)
+	@tools/install-deps.sh bench
+	@tools/install-deps.sh service
+	@tools/in_venv.sh bench/run_service.py $(SERVICE)
+
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
 	@tools/install-deps.sh rivals

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|test|bench|rivals|real-programs: makes sure that what `make run`, `make test` … need is there.
+# install-deps.sh run|test|bench|rivals|real-programs|service: makes sure that what `make run`, `make test` … need is there.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
 # installed from Debian when we are root or sudo asks no password; otherwise the packages are named and we stop,
@@ -99,6 +99,12 @@ need_for_real_programs() {
   guest nodejs has_command node
 }
 
+need_for_service() {
+  need_for_bench
+  need openjdk-17-jdk-headless has_command javac
+  need maven has_command mvn
+}
+
 has_scudo() { compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-*.so" > /dev/null; }
 newest_scudo() {
   apt-cache search --names-only '^libclang-rt-[0-9]+-dev$' 2> /dev/null | sed 's/ .*//' | sort -V | tail -n 1 \
@@ -114,8 +120,9 @@ case "$profile" in
   bench) need_for_bench ;;
   rivals) need_for_rivals ;;
   real-programs) need_for_real_programs ;;
+  service) need_for_service ;;
   *)
-    echo "usage: install-deps.sh run|test|bench|rivals|real-programs" >&2
+    echo "usage: install-deps.sh run|test|bench|rivals|real-programs|service" >&2
     exit 2
     ;;
 esac
