@@ -211,8 +211,8 @@ def middle(samples: Sequence[Data], key: str) -> float:
 
 def table(found: Data) -> list[str]:
     base = middle(found[BASELINE], "growth_mib")
-    head = ("before the load, MiB", "at the peak", "after the rest", "growth", "of glibc's")
-    head += ("requests/s", "p50, ms", "p99, ms")
+    about_memory = ["before the load, MiB", "at the peak", "after the rest", "growth", "of glibc's"]
+    head = [*about_memory, "requests/s", "p50, ms", "p99, ms"]
     lines = [f"| allocator | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
     for name, samples in sorted(found.items(), key=lambda item: middle(item[1], "growth_mib")):
         keys = ("before_mib", "peak_mib", "after_mib", "growth_mib")
