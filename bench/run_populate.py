@@ -224,7 +224,7 @@ def chart(rows: Data) -> alt.TopLevelMixin:
             alt.Chart(inline(mine))
             .mark_point(filled=True, size=60, opacity=0.9)
             .encode(
-                x=alt.X("value:Q", scale=alt.Scale(type=kind), axis=quiet_axis(title)),
+                x=alt.X("value:Q", scale=alt.Scale(type=kind, nice=False), axis=quiet_axis(title)),
                 y=alt.Y("row:N", sort=list(rows), axis=quiet_axis("")),
                 color=alt.Color(
                     "setting:N",
