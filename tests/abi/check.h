@@ -237,22 +237,20 @@ CHECK_UNUSED static ssize_t read_proc_file(const char* path, char* buffer, size_
   return (ssize_t)length;
 }
 
-// A field of /proc/self/smaps_rollup in KiB, which is exact; -1 when there is none (kernels before 4.14).
-CHECK_UNUSED static long rollup_kib(const char* field) {
-  char text[4096];
-  if (read_proc_file("/proc/self/smaps_rollup", text, sizeof text) <= 0) return -1;
-  const char* line = strstr(text, field);
-  return line == NULL ? -1 : atol(line + strlen(field));
-}
-
-// Resident KiB of this process, exactly where the kernel can say so: statm lags behind by per-CPU batches.
+// Resident KiB of this process's own memory, exactly where the kernel can say so (smaps_rollup, from 4.14 on): statm lags
+// behind by per-CPU batches. Pages of files are left out: how many are mapped around a fault depends on what the
+// system's cache has (with large folios libc's share alone differs by some hundred KiB from one machine to the next).
 CHECK_UNUSED static long resident_kib(void) {
-  long exact = rollup_kib("\nRss:");
-  if (exact >= 0) return exact;
   char text[4096];
+  if (read_proc_file("/proc/self/smaps_rollup", text, sizeof text) > 0) {
+    const char* line = strstr(text, "\nAnonymous:");
+    if (line != NULL) return atol(line + 11);
+  }
+  long pages = 0;
+  long of_files = 0;
   if (read_proc_file("/proc/self/statm", text, sizeof text) <= 0) return -1;
-  const char* second = strchr(text, ' ');
-  return second == NULL ? -1 : atol(second) * (sysconf(_SC_PAGESIZE) / 1024);
+  if (sscanf(text, "%*d %ld %ld", &pages, &of_files) != 2) return -1;
+  return (pages - of_files) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 // Copies the path (or [name]) of the mapping that holds an address; true when there is such a mapping.
