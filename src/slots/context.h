@@ -61,6 +61,7 @@ struct alignas(64) Context {
   std::atomic<bool> is_closable;
   ClassId hot_class;  // whose malloc last found the heartbeat used up, and how often in a row; `lock`
   std::uint8_t hot_visits;
+  bool is_sweeping;  // the last look has left some slabs over; `lock`
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim

@@ -30,6 +30,8 @@ namespace {
 // Of each class's index: slabs purged, and slabs looked at, while its lock is held.
 constexpr int kCentralSlabsAtATime = 128;
 constexpr int kCentralLooks = 1024;
+// Of each context that nobody looks after while it does not run.
+constexpr int kIdleSlabsAtATime = 512;
 // A partial slab is looked at when it has waited for two looks, then at every eighth.
 constexpr unsigned kWaitLooks = 2;
 constexpr unsigned kLookPeriod = 8;
@@ -39,7 +41,6 @@ constexpr unsigned kRestPeriod = 16;
 constexpr std::uint64_t kCentralEveryMs = 250;
 constinit std::atomic<std::uint64_t> next_central_ms{0};
 
-// The current slab of the running context, whose lock is held.
 void purge_current(ClassQueue& queue, bool at_once) {
   Slab* slab = queue.current;
   if (slab == nullptr || !has_free(slab)) return;
@@ -51,14 +52,22 @@ void purge_current(ClassQueue& queue, bool at_once) {
   if (at_once || is_time) purge_slab(slab, InUse::kYes);
 }
 
-}  // namespace
+// Which slabs a look takes: those that have now been left alone for long enough, those that the last look had no time for,
+// or all.
+enum class Look : std::uint8_t { kNext, kSame, kAll };
 
-int purge_partial_slabs(Context* context, int budget, bool at_once) {
+// Of at most `budget` partial slabs of any context, whose lock is held. Returns how many; `budget`: there may be more.
+int purge_partial_slabs(Context* context, Look look, int budget) {
   int purged = 0;
   for (ClassQueue& queue : context->queues) {
-    for (Slab* slab = queue.partial.front(); slab != nullptr && purged < budget; slab = slab->next) {
-      if (!at_once && slab->idle_ticks++ % kLookPeriod != kWaitLooks) continue;
-      if (!has_news(slab)) continue;
+    for (Slab* slab = queue.partial.front(); slab != nullptr; slab = slab->next) {
+      if (look == Look::kNext) ++slab->idle_ticks;
+      if (purged == budget) {
+        if (look == Look::kNext) continue;  // the others have waited, too
+        return purged;
+      }
+      const bool is_time = look == Look::kAll || slab->idle_ticks % kLookPeriod == kWaitLooks + 1;
+      if (!is_time || !has_news(slab)) continue;
       purge_slab(slab, InUse::kNo);
       ++purged;
     }
@@ -66,11 +75,24 @@ int purge_partial_slabs(Context* context, int budget, bool at_once) {
   return purged;
 }
 
-int purge_free_pages(Context* context, bool at_once) {
+// One look, or what the last one has left over.
+void look_at_partial_slabs(Context* context, int budget) {
+  const Look look = context->is_sweeping ? Look::kSame : Look::kNext;
+  context->is_sweeping = purge_partial_slabs(context, look, budget) == budget;
+}
+
+// The slabs in use of the running context, whose lock is held, unless this thread has left it.
+void purge_currents(Context* context, bool at_once) {
   std::uint64_t nothing = 0;
-  if (arch::brimful_seq_or(context, &nothing, 0) != arch::Outcome::kDone) return 0;
+  if (arch::brimful_seq_or(context, &nothing, 0) != arch::Outcome::kDone) return;
   for (ClassQueue& queue : context->queues) purge_current(queue, at_once);
-  return purge_partial_slabs(context, at_once ? INT32_MAX : kSlabsAtATime, at_once);
+}
+
+}  // namespace
+
+void purge_free_pages(Context* context, int budget) {
+  if (!context->is_sweeping) purge_currents(context, false);
+  look_at_partial_slabs(context, budget);
 }
 
 int Central::purge_free_pages(int budget, bool at_once) {
@@ -98,10 +120,11 @@ void purge_idle_pages(std::uint64_t now_ms) {
   next_central_ms.store(now_ms + kCentralEveryMs, std::memory_order_relaxed);  // relaxed: as above
   for (Central& index : central) index.purge_free_pages(kCentralSlabsAtATime, false);
   purge_heaps(false);
-  // Most contexts are closed when they are idle, so that what they had lies in the index.
+  // Most contexts are closed when they are idle, so that what they had lies in the index. The running one looks itself.
+  const Context* own = current_context();
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
-    if (is_closable(context) || !context->lock.try_lock()) continue;
-    purge_partial_slabs(context, kCentralSlabsAtATime, false);
+    if (context == own || is_closable(context) || !context->lock.try_lock()) continue;
+    look_at_partial_slabs(context, kIdleSlabsAtATime);
     context->lock.unlock();
   }
 }
@@ -112,8 +135,8 @@ int purge_all_pages() {
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {
     if (!context->lock.try_lock()) continue;
     drain_inbox(context);
-    purged += purge_partial_slabs(context, INT32_MAX, true);
-    if (context == own) purge_free_pages(context, true);
+    purged += purge_partial_slabs(context, Look::kAll, INT32_MAX);
+    if (context == own) purge_currents(context, true);
     context->lock.unlock();
   }
   for (Central& index : central) {

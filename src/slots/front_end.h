@@ -73,14 +73,10 @@ void release_context(Context* context);
 // holds context->lock.
 void release_empty_currents(Context* context, unsigned ticks);
 
-// Gives back the pages of the running context's slabs that hold free objects only: a few slabs at a time, when they have
-// been left alone, or `at_once` all of them. Returns how many partial slabs; kSlabsAtATime means that there are more. Caller
-// holds context->lock.
-inline constexpr int kSlabsAtATime = 256;
-int purge_free_pages(Context* context, bool at_once);
-
-// The same for up to `budget` partial slabs of any context. Returns how many. Caller holds context->lock.
-int purge_partial_slabs(Context* context, int budget, bool at_once);
+// Gives back pages of the running context's slabs that hold free objects only, where they have been left alone for some
+// looks: of at most `budget` partial slabs. is_sweeping tells then whether there may be more, which the next call goes on
+// with. Caller holds context->lock.
+void purge_free_pages(Context* context, int budget);
 
 // The same for slabs of the central index, and of other threads' contexts. At most four times a second.
 void purge_idle_pages(std::uint64_t now_ms);

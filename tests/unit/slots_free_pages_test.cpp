@@ -119,6 +119,31 @@ TEST_P(FreePages, OfTheIndexGoBackAtTheThirdLook) {
   config::options.purge_delay_ms = -1;
 }
 
+TEST(FreePagesByLooks, OfMoreSlabsThanALookTakesGoBackInTheNextOnesAndNoneIsLeftOver) {
+  constexpr std::size_t kBytes = 1024;
+  constexpr int kSlabs = 20;
+  auto objects = fill(kBytes, kSlabs);
+  free_most(objects);
+  FakeOs os;
+  const slots::SlowScope scope;
+  Context* context = slots::current_context();
+  ASSERT_NE(context, nullptr);
+  ASSERT_TRUE(context->lock.try_lock());
+  std::vector<std::size_t> after;
+  for (int look = 0; look < 12; ++look) {
+    slots::purge_free_pages(context, kSlabs / 4);
+    after.push_back(purged_bytes(os));
+    if (look >= 2 && !context->is_sweeping) break;
+  }
+  context->lock.unlock();
+  EXPECT_EQ(after[1], 0U) << "they had not waited";
+  EXPECT_GT(after[2], 0U);
+  EXPECT_LE(after[2], objects.size() * kBytes / 2);
+  EXPECT_GT(after.back(), objects.size() * kBytes * 8 / 10) << "in the same look, so without waiting for eight more";
+  EXPECT_LE(after.size(), 8U);
+  expect_survivors(objects, kBytes);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, FreePages, ::testing::Values<std::size_t>(256, 1024, 2 * kPage));
 
 }  // namespace
