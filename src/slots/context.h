@@ -61,7 +61,7 @@ struct alignas(64) Context {
   std::atomic<bool> is_closable;
   ClassId hot_class;  // whose malloc last found the heartbeat used up, and how often in a row; `lock`
   std::uint8_t hot_visits;
-  bool is_sweeping;  // the last look has left some slabs over; `lock`
+  std::atomic<bool> is_sweeping;  // the last look for free pages has left some slabs over; written under `lock`
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim
@@ -76,6 +76,10 @@ struct alignas(64) Context {
   alignas(64) std::uint64_t filters[kClassCount][8];
   // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
   std::uint64_t magazines[kClassCount][kMagazineObjects];
+
+  [[nodiscard]] bool has_slabs_left_over() const {
+    return is_sweeping.load(std::memory_order_relaxed);  // relaxed: says how soon to look again
+  }
 };
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);

@@ -77,8 +77,9 @@ int purge_partial_slabs(Context* context, Look look, int budget) {
 
 // One look, or what the last one has left over.
 void look_at_partial_slabs(Context* context, int budget) {
-  const Look look = context->is_sweeping ? Look::kSame : Look::kNext;
-  context->is_sweeping = purge_partial_slabs(context, look, budget) == budget;
+  const Look look = context->has_slabs_left_over() ? Look::kSame : Look::kNext;
+  const bool is_more = purge_partial_slabs(context, look, budget) == budget;
+  context->is_sweeping.store(is_more, std::memory_order_relaxed);  // relaxed: our lock orders it
 }
 
 // The slabs in use of the running context, whose lock is held, unless this thread has left it.
@@ -91,7 +92,7 @@ void purge_currents(Context* context, bool at_once) {
 }  // namespace
 
 void purge_free_pages(Context* context, int budget) {
-  if (!context->is_sweeping) purge_currents(context, false);
+  if (!context->has_slabs_left_over()) purge_currents(context, false);
   look_at_partial_slabs(context, budget);
 }
 

@@ -319,10 +319,10 @@ void sweep(Context* context, std::uint64_t now_ms) {
   constexpr std::uint64_t kSlabs = 256;
   constexpr std::uint64_t kLateMs = 20;
   const std::uint64_t passed_ms = now_ms - context->swept_ms;
-  if (passed_ms < (context->is_sweeping ? kGoOnMs : kSweepMs) || !context->lock.try_lock()) return;
+  if (passed_ms < (context->has_slabs_left_over() ? kGoOnMs : kSweepMs) || !context->lock.try_lock()) return;
   context->swept_ms = now_ms;
   std::uint64_t slabs = kSlabs;
-  if (context->is_sweeping) {
+  if (context->has_slabs_left_over()) {
     slabs += kSlabs * ((passed_ms < kSweepMs ? passed_ms : kSweepMs) / kLateMs);
   } else {
     flush_magazines(context);

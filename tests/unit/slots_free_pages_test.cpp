@@ -133,7 +133,7 @@ TEST(FreePagesByLooks, OfMoreSlabsThanALookTakesGoBackInTheNextOnesAndNoneIsLeft
   for (int look = 0; look < 12; ++look) {
     slots::purge_free_pages(context, kSlabs / 4);
     after.push_back(purged_bytes(os));
-    if (look >= 2 && !context->is_sweeping) break;
+    if (look >= 2 && !context->has_slabs_left_over()) break;
   }
   context->lock.unlock();
   EXPECT_EQ(after[1], 0U) << "they had not waited";
