@@ -74,7 +74,7 @@ void release_context(Context* context);
 void release_empty_currents(Context* context, unsigned ticks);
 
 // Gives back pages of the running context's slabs that hold free objects only, where they have been left alone for some
-// looks: of at most `budget` partial slabs. has_slabs_left_over() tells then whether there may be more, which the next call goes on
+// looks: of at most `budget` partial slabs. There may be more while has_slabs_left_over(), which the next call goes on
 // with. Caller holds context->lock.
 void purge_free_pages(Context* context, int budget);
 
