@@ -23,12 +23,15 @@ foreach(source IN LISTS stress_sources)
   if(shipped AND NOT name MATCHES "^double_free_")
     target_link_libraries(${name} PRIVATE test_flags stress_support $<TARGET_FILE:brimful_static> Threads::Threads)
     add_dependencies(${name} brimful_static)
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS $<TARGET_FILE:brimful_static>)
   else()
     # The whole of it: nothing calls what a constructor registers (the handlers of fork, statistics at exit), so from an
     # archive of many members it would be missing, and a child of fork() would wait for locks of threads it has not.
     target_link_libraries(${name} PRIVATE test_flags stress_support
       "-Wl,--whole-archive,$<TARGET_FILE:brimful-test>,--no-whole-archive" Threads::Threads)
     add_dependencies(${name} brimful-test)
+    # A dependency orders the builds, no more: a program that is linked with a file is made anew when that is.
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS $<TARGET_FILE:brimful-test>)
   endif()
 
   set(front_ends percpu thread)
