@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import benchlib
+import pages
 from benchlib import BenchError, paired_ratio
 from metrics import human
+from pages import table
 from pool_goals import NAMES, STATES, goals
 from pool_rows import BANDS, QUANTILES, SHOWN_BANDS
 from pool_runs import Data
 
 PAGE = benchlib.ROOT / "docs" / "guide" / "pools.md"
-IMAGES = benchlib.ROOT / "docs" / "img"
 PLACE = re.compile(
     r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL | re.MULTILINE
 )
@@ -38,15 +39,6 @@ PLACES = (
     *("page_runs", "bands", "compaction", "zcache", "destroy"),
 )
 NONE = "—"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table; all columns but the first are figures and stand to the right."""
-
-    def row(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
-    return [row(head), "|---|" + "---:|" * (len(head) - 1), *map(row, rows), ""]
 
 
 def goal_lines(record: Data) -> list[str]:
@@ -276,16 +268,7 @@ TABLES: Mapping[str, Callable[[Data], list[str]]] = {
 
 
 def picture(key: str, chart: object, meaning: str) -> list[str]:
-    """Draws the chart, light and dark, and says where it stands in the page."""
-    # Only whoever draws needs the packages of build/venv.
-    from brimful.bench.charts import render
-
-    light = render.svg(chart)  # type: ignore[arg-type]
-    names = [f"pools-{key}-{shade}.svg" for shade in ("light", "dark")]
-    for name, drawn in zip(names, (light, render.dark(light)), strict=True):
-        (IMAGES / name).write_text(drawn)
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="../img/{names[1]}">'
-    return [f'<picture>{dark}<img alt="{meaning}" src="../img/{names[0]}"></picture>', ""]
+    return pages.picture(PAGE, f"pools-{key}", chart, meaning)
 
 
 def pictures(results: Data) -> dict[str, list[str]]:

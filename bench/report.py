@@ -25,13 +25,11 @@ from typing import Any
 
 import benchlib
 import metrics
+import pages
 import pairs
 import pool_page
 
 PAGE = benchlib.ROOT / "docs" / "evaluation.md"
-BEGIN = "<!-- figures: written by bench/report.py -->"
-END = "<!-- end of figures -->"
-IMAGES = benchlib.ROOT / "docs" / "img"
 # Results of `brimful bench`, which makes its tables and charts itself: kind → heading.
 BENCH = {
     "league": "The league: workloads under every allocator",
@@ -215,7 +213,7 @@ def bench_tables(kind: str, path: Path) -> list[str]:
             if not (Path(folder) / f"{key}-light.svg").exists():
                 continue
             for name in (light, dark):
-                shutil.copy(Path(folder) / name.removeprefix(f"{kind}-"), IMAGES / name)
+                shutil.copy(Path(folder) / name.removeprefix(f"{kind}-"), pages.IMAGES / name)
             dark_source = f'<source media="(prefers-color-scheme: dark)" srcset="img/{dark}">'
             image = f'<img alt="{meaning}" src="img/{light}">'
             pictures += [f"<picture>{dark_source}{image}</picture>", ""]
@@ -295,12 +293,12 @@ def main() -> int:
         print("report: no results in bench/results/", file=sys.stderr)
         return 1
     before = PAGE.read_text()
-    head, begin, rest = before.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        print(f"report: no marker lines in {PAGE}", file=sys.stderr)
+    text = figures(files)
+    try:
+        after = pages.filled(PAGE, "report.py", text)
+    except benchlib.BenchError as error:
+        print(f"report: {error}", file=sys.stderr)
         return 2
-    after = f"{head}{BEGIN}\n\n{figures(files)}\n{END}{tail}"
     if options.check:
         return 0 if after == before else 1
     PAGE.write_text(after)

@@ -26,22 +26,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import benchlib
+import pages
 from benchlib import Allocator, BenchError
 from brimful.bench import building, catalog
 
 try:
     import altair as alt
 
-    from brimful.bench.charts import look, render
+    from brimful.bench.charts import look
     from brimful.bench.charts.parts import data as inline
     from brimful.bench.charts.parts import quiet_axis
 except ImportError:
     sys.exit("run_populate: altair is missing: run it by tools/in_venv.sh bench/run_populate.py")
 
 PAGE = benchlib.ROOT / "docs" / "design" / "0016-hugepages-and-populate.md"
-BEGIN = "<!-- figures: written by bench/run_populate.py -->"
-END = "<!-- end of figures -->"
-IMAGES = benchlib.ROOT / "docs" / "img"
 SYSTEM = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MIB = 1 << 20
 
@@ -251,12 +249,8 @@ def share(row: Data, setting: str) -> float | None:
 
 
 def draw(rows: Data) -> list[str]:
-    light = render.svg(chart(rows))
-    (IMAGES / "populate-light.svg").write_text(light)
-    (IMAGES / "populate-dark.svg").write_text(render.dark(light))
     meaning = "CPU time and page faults of each workload by level of populate, relative to off"
-    dark = '<source media="(prefers-color-scheme: dark)" srcset="../img/populate-dark.svg">'
-    return [f'<picture>{dark}<img alt="{meaning}" src="../img/populate-light.svg"></picture>', ""]
+    return pages.picture(PAGE, "populate", chart(rows), meaning)
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -273,12 +267,7 @@ def write_page(path: Path) -> None:
         f"commit `{facts['commit'][:12]}`{changed}, system's hugepages: {result['system']}; "
         f"{result['rounds']} rounds; {facts['cpu']}.",
     ]
-    head, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise BenchError(f"no marker lines in {PAGE}")
-    text = "\n".join(lines)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}")
+    PAGE.write_text(pages.filled(PAGE, "run_populate.py", "\n".join(lines)))
     print(f"{benchlib.path_for_record(PAGE)}: figures of {path.name}")
 
 

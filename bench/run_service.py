@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import benchlib
+import pages
 from benchlib import BenchError
 from brimful.bench import allocators
 from brimful.bench.model import Allocator
@@ -45,14 +46,11 @@ from rivals.recipes import BuildError
 try:
     import altair as alt
 
-    from brimful.bench.charts import look, parts, render
+    from brimful.bench.charts import look, parts
 except ImportError:
     sys.exit("run_service: altair is missing: run it by tools/in_venv.sh bench/run_service.py")
 
 PAGE = benchlib.ROOT / "docs" / "guide" / "service.md"
-BEGIN = "<!-- figures: written by bench/run_service.py -->"
-END = "<!-- end of figures -->"
-IMAGES = benchlib.ROOT / "docs" / "img"
 FOLDER = benchlib.ROOT / "build" / "service"
 SOURCE = benchlib.ROOT / "bench" / "service" / "Service.java"
 
@@ -213,14 +211,14 @@ def table(found: Data) -> list[str]:
     base = middle(found[BASELINE], "growth_mib")
     about_memory = ["before the load, MiB", "at the peak", "after the rest", "growth", "of glibc's"]
     head = [*about_memory, "requests/s", "p50, ms", "p99, ms"]
-    lines = [f"| allocator | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
+    rows = []
     for name, samples in sorted(found.items(), key=lambda item: middle(item[1], "growth_mib")):
         keys = ("before_mib", "peak_mib", "after_mib", "growth_mib")
-        cells = [f"{middle(samples, key):,.0f}" for key in keys]
+        cells = [name, *(f"{middle(samples, key):,.0f}" for key in keys)]
         cells.append(f"{middle(samples, 'growth_mib') / base:.2f}")
         cells += [f"{middle(samples, key):.1f}" for key in ("requests_per_s", "p50_ms", "p99_ms")]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [*lines, ""]
+        rows.append(cells)
+    return pages.table(["allocator", *head], rows)
 
 
 def share(found: Data) -> float:
@@ -253,12 +251,8 @@ def chart(found: Data) -> alt.TopLevelMixin:
 
 
 def draw(found: Data) -> list[str]:
-    light = render.svg(chart(found))
-    (IMAGES / "service-light.svg").write_text(light)
-    (IMAGES / "service-dark.svg").write_text(render.dark(light))
     meaning = "Resident memory of the service over time, by allocator"
-    dark = '<source media="(prefers-color-scheme: dark)" srcset="../img/service-dark.svg">'
-    return [f'<picture>{dark}<img alt="{meaning}" src="../img/service-light.svg"></picture>', ""]
+    return pages.picture(PAGE, "service", chart(found), meaning)
 
 
 def write_page(path: Path) -> None:
@@ -274,12 +268,7 @@ def write_page(path: Path) -> None:
         f"{result['rounds']} rounds (medians; the chart shows the first); {facts['cpu']}, "
         f"{facts['cpus']} CPUs.",
     ]
-    head, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise BenchError(f"no marker lines in {PAGE}")
-    text = "\n".join(lines)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}")
+    PAGE.write_text(pages.filled(PAGE, "run_service.py", "\n".join(lines)))
     print(f"{benchlib.path_for_record(PAGE)}: figures of {path.name}")
 
 

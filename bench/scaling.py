@@ -21,21 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import benchlib
+import pages
 from benchlib import BenchError
 
 try:
     import altair as alt
 
-    from brimful.bench.charts import look, render
+    from brimful.bench.charts import look
     from brimful.bench.charts.parts import Layered, quiet_axis
     from brimful.bench.charts.parts import data as inline
 except ImportError:
     sys.exit("scaling: altair is missing: run it by tools/in_venv.sh bench/scaling.py")
 
 PAGE = benchlib.ROOT / "docs" / "scaling.md"
-BEGIN = "<!-- figures: written by bench/scaling.py -->"
-END = "<!-- end of figures -->"
-IMAGES = benchlib.ROOT / "docs" / "img"
 PROGRAMS = benchlib.ROOT / "build" / "release" / "tests"
 
 # CPUs → nodes, as machines of this size have them.
@@ -309,12 +307,8 @@ def chart(result: Data) -> alt.TopLevelMixin:
 
 
 def draw(result: Data) -> list[str]:
-    light = render.svg(chart(result))
-    (IMAGES / "scaling-light.svg").write_text(light)
-    (IMAGES / "scaling-dark.svg").write_text(render.dark(light))
     meaning = "Cache lines from other CPUs for one operation, and memory for each CPU, from 1 to 1600 CPUs"
-    dark = '<source media="(prefers-color-scheme: dark)" srcset="img/scaling-dark.svg">'
-    return [f'<picture>{dark}<img alt="{meaning}" src="img/scaling-light.svg"></picture>', ""]
+    return pages.picture(PAGE, "scaling", chart(result), meaning)
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -340,13 +334,8 @@ def figures(name: str, result: Data) -> str:
 
 
 def write_page(path: Path) -> None:
-    head, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise BenchError(f"no marker lines in {PAGE}")
-    PAGE.write_text(
-        f"{head}{BEGIN}\n\n{figures(path.name, json.loads(path.read_text()))}\n{END}{tail}"
-    )
+    text = figures(path.name, json.loads(path.read_text()))
+    PAGE.write_text(pages.filled(PAGE, "scaling.py", text))
     print(f"{benchlib.path_for_record(PAGE)}: figures of {path.name}")
 
 
