@@ -112,8 +112,8 @@ void Backing::quieten() {
 void Backing::prepare(const Demand& demand) {
   const std::size_t kind = kind_of(demand.size_class, demand.bytes);
   if (demand.is_clean) ++kinds_[kind].fresh;
-  const bool is_new = kinds_[kind].pages < kMostPages / 4 && !is_filled(kind, demand.bytes, 6);
-  if (demand.is_clean && demand.bytes >= kHugepageBytes && is_new) look_for_filled();
+  const bool is_long = demand.is_clean && demand.bytes >= kHugepageBytes;
+  if (is_long && kinds_[kind].pages < kMostPages / 4 && !is_filled(kind, demand.bytes, 6)) look_for_filled();
   plan_hugepages(demand, kind);
   if (demand.is_clean) plan_populate(demand, kind);
 }
