@@ -187,6 +187,7 @@ def measure_command(
     for name, value in {**allocator.settings, **(variables or {})}.items():
         line += ["--set", f"{name}={value}"]
     if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)  # in a fresh clone nothing has made it yet
         line += ["--stdout", str(output)]
     return [*line, "--", *command]
 
