@@ -7,6 +7,11 @@
 #   make lib CC=clang CXX=clang++     the same by clang, in build/clang
 #   make lib PRESET=aarch64           any preset of CMakePresets.json
 #   make test TESTS=unit              only the tests whose name matches (an expression as for ctest -R)
+#   make run RUN_SECONDS=30           stops measuring after about so many seconds, or a round of all programs (shortest)
+#
+# Each task is parallel by itself (JOBS). Two of them at once would build in the same folder, so `make -j` runs them one
+# after the other.
+.NOTPARALLEL:
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,6 +31,7 @@ help: ## this list
 
 # Configuring prints little of interest unless it fails. CMake itself configures again when its files change.
 build/%/build.ninja: CMakePresets.json
+	@tools/install-deps.sh lib $*
 	@mkdir -p build
 	@cmake --preset $* -S . > build/configure-$*.log 2>&1 || { cat build/configure-$*.log; exit 1; }
 	@touch $@
@@ -43,10 +49,10 @@ study: $(STUDIES:%=build/%/build.ninja) ## the library with locks in place of co
 	@for preset in $(STUDIES); do cmake --build build/$$preset -j $(JOBS) --target $(STUDY_TARGETS) || exit; done
 
 .PHONY: run
-run: ## install what is missing, then compare real programs under the system's malloc and under brimful
+run: ## install what is missing, compare real programs under the system's malloc and brimful (RUN_SECONDS=30: a glance)
 	@tools/install-deps.sh run
 	@$(MAKE) --no-print-directory lib
-	@/usr/bin/python3 bench/run_demo.py
+	@/usr/bin/python3 bench/run_demo.py $(if $(RUN_SECONDS),--seconds $(RUN_SECONDS))
 
 # One CTest folder that includes the folders of all presets, so that one ctest prints one count.
 .PHONY: build-tests

@@ -50,6 +50,8 @@ PYTHON = "/usr/bin/python3"
 REDIS_SECONDS = 60
 REDIS_REQUESTS = 300_000  # per kind of request: about 3 s a run, below which runs differ too much
 PLAIN_WIDTH = 110
+SECONDS = 110  # with installing and building, `make run` has 3 minutes
+LEAST_PAIRS = 5  # of fewer nothing can be said
 
 
 @dataclass
@@ -445,7 +447,7 @@ def verdict(program: Program) -> str:
     """One sentence for a person."""
     if program.failure:
         return f"{program.name}: FAILED: {program.failure}"
-    if len(program.samples) < 5:
+    if len(program.samples) < LEAST_PAIRS:
         return f"{program.name}: {len(program.samples)} rounds, too few to say anything"
     rows = {row["measure"]: row["ratio"] for row in summary(program)}
 
@@ -493,9 +495,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--lib", type=Path, default=benchlib.LIBRARY, help="library to preload")
     parser.add_argument("--conf", default="", help="BRIMFUL_CONF for the runs under brimful")
-    parser.add_argument("--pairs", type=int, default=5, help="least runs of each (default 5)")
     parser.add_argument(
-        "--seconds", type=float, default=130, help="add runs while they fit (default 130)"
+        "--pairs",
+        type=int,
+        help=f"least runs of each (default {LEAST_PAIRS}, below which nothing is said; 1 with --seconds)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, help=f"add runs while they fit (default {SECONDS})"
     )
     parser.add_argument("--only", default="", help="only programs whose name contains this")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**31, help="of the order")
@@ -517,8 +523,9 @@ def main() -> int:
         print(f"run_demo: {error}", file=sys.stderr)
         return 1
     todo = [program for program in programs() if options.only in program.name]
-    least = max(1, options.pairs)
-    whole = run_rounds(todo, pair, least, options.seconds, console, options.seed)
+    least = max(1, options.pairs or (LEAST_PAIRS if options.seconds is None else 1))
+    seconds = SECONDS if options.seconds is None else options.seconds
+    whole = run_rounds(todo, pair, least, seconds, console, options.seed)
     show_results(todo, console, pair[1], facts)
     if not whole:
         console.print("Interrupted: the figures above are of the rounds that were complete.")

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|test|bench|rivals|real-programs|service: makes sure that what `make run`, `make test` … need is there.
+# install-deps.sh run|lib|test|bench|rivals|real-programs|service: makes sure that what `make run`, `make test` … need is
+# there; `lib PRESET` what that build of the libraries needs.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
 # installed from Debian when we are root or sudo asks no password; otherwise the packages are named and we stop,
 # because a build tool that waits for a password in CI hangs and one that half works misleads.
 #
 # A need is a check and the package that meets it. Checks look for what is used (a command, a file, a Python
-# module), not for the package: a compiler or a Java from elsewhere is as good.
+# module), not for the package: a compiler or a Java from elsewhere is as good. A guest that can't be had is named in
+# build/not-to-be-had.txt and not asked for again, until that file is removed.
 set -euo pipefail
 
 profile="${1:-}"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+refused="$root/build/not-to-be-had.txt"
 
 missing=()  # packages without which the profile can't do its job
 guests=()   # programs to run under a library, and libraries to compare; one that is absent is skipped, and that is said
@@ -26,14 +29,22 @@ need() { # need PACKAGE CHECK ARGUMENT
   "$2" "$3" || missing+=("$1")
 }
 guest() {
-  "$2" "$3" || guests+=("$1")
+  "$2" "$3" || grep -qsx -e "$1" "$refused" || guests+=("$1")
 }
 
-need_for_run() {
+need_for_lib() { # need_for_lib [PRESET]
   need g++ has_command g++
   need cmake has_command cmake
   need ninja-build has_command ninja
   need binutils has_command objcopy
+  case "${1:-}" in
+    clang) need clang has_command clang++ ;;
+    aarch64) need g++-aarch64-linux-gnu has_command aarch64-linux-gnu-g++ ;;
+  esac
+}
+
+need_for_run() {
+  need_for_lib
   need python3 has_command /usr/bin/python3
   need python3-typer has_module typer
   need python3-rich has_module rich
@@ -64,12 +75,14 @@ need_for_test() {
   guest liblz4-dev has_header lz4.h
 }
 
-# The bench itself; its packages for Python are below.
+# The bench itself, and zcache, which it measures the handle pool with; its packages for Python are below.
 need_for_bench() {
   need_for_run
   need git has_command git
   need python3-venv has_module ensurepip
   guest valgrind has_command valgrind
+  guest libzstd-dev has_header zstd.h
+  guest liblz4-dev has_header lz4.h
 }
 
 # What the allocators that brimful is compared with are built from, and those that Debian has built. One that is missing
@@ -116,13 +129,14 @@ has_postgres() { compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null; }
 
 case "$profile" in
   run) need_for_run ;;
+  lib) need_for_lib "${2:-}" ;;
   test) need_for_test ;;
   bench) need_for_bench ;;
   rivals) need_for_rivals ;;
   real-programs) need_for_real_programs ;;
   service) need_for_service ;;
   *)
-    echo "usage: install-deps.sh run|test|bench|rivals|real-programs|service" >&2
+    echo "usage: install-deps.sh run|lib|test|bench|rivals|real-programs|service" >&2
     exit 2
     ;;
 esac
@@ -135,8 +149,10 @@ may_install() {
   has_command apt-get && { [ "$(id -u)" -eq 0 ] || { has_command sudo && sudo -n true 2> /dev/null; }; }
 }
 
+# One clone at a time, and after any other installation that is under way: two would refuse each other's locks.
 apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" < /dev/null
+  "${as_root[@]}" flock -w 900 /var/lib/dpkg \
+    env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" < /dev/null
 }
 
 if [ "${#missing[@]}" -gt 0 ] && ! may_install; then
@@ -150,26 +166,43 @@ if [ "${#guests[@]}" -gt 0 ] && ! may_install; then
 fi
 if [ "${#missing[@]}" -gt 0 ] || [ "${#guests[@]}" -gt 0 ]; then
   echo "Installing: ${missing[*]} ${guests[*]}"
-  apt update
+  apt update || echo "The list of packages could not be renewed: going on with what is known"
 fi
-if [ "${#missing[@]}" -gt 0 ]; then
-  apt install --no-install-recommends "${missing[@]}"
+if [ "${#missing[@]}" -gt 0 ] && ! apt install --no-install-recommends "${missing[@]}"; then
+  echo "Missing packages, which could not be installed: ${missing[*]}" >&2
+  exit 1
 fi
-# One at a time: a guest that this distribution lacks must not keep the others out.
+# All at once is quicker; but a guest that this distribution lacks must not keep the others out.
+if [ "${#guests[@]}" -gt 1 ] && apt install --no-install-recommends "${guests[@]}"; then
+  guests=()
+fi
 for package in "${guests[@]}"; do
-  apt install --no-install-recommends "$package" || echo "Going on without $package: what uses it will be left out"
+  if ! apt install --no-install-recommends "$package"; then
+    echo "Going on without $package: what uses it will be left out"
+    mkdir -p "$root/build"
+    echo "$package" >> "$refused"
+  fi
 done
+
+# A build that was configured before these came would go on without them for ever.
+if [ "$profile" != run ] && [ "$profile" != lib ]; then
+  for cache in "$root"/build/*/CMakeCache.txt; do
+    if grep -qsE '^(GTest_DIR|(zstd|lz4)_[a-z]+):[A-Z]+=.*-NOTFOUND$' "$cache"; then
+      touch "$cache"
+    fi
+  done
+fi
 
 # What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes
 # and draws with. The copy of the lists in there says what it was made from.
-if [ "$profile" != run ]; then
+if [ "$profile" != run ] && [ "$profile" != lib ]; then
   venv="$root/build/venv"
   lists=("$root/tools/requirements-lint.txt" "$root/tools/requirements-bench.txt")
   if ! cat "${lists[@]}" | cmp -s - "$venv/requirements.txt"; then
     echo "Installing the Python packages of tools/requirements-*.txt into build/venv"
     # Without a package index the checks and tests that need them are skipped, and say so; all else can be tested.
     if /usr/bin/python3 -m venv "$venv" \
-      && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "${lists[0]}" -r "${lists[1]}" < /dev/null; then
+      && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "${lists[0]}" -r "${lists[1]}" < /dev/null; then
       cat "${lists[@]}" > "$venv/requirements.txt"
     else
       echo "Going on without them"
