@@ -9,7 +9,7 @@ import subprocess
 import click
 import typer
 
-from . import __version__, locate
+from . import __version__, locate, terminal
 from . import run as run_command
 from .bench import command as bench_command
 
@@ -28,6 +28,10 @@ app.add_typer(bench_command.app, name="bench")
 
 def main(arguments: list[str]) -> int:
     """Run the application on `arguments` and return its exit code."""
+    return terminal.guarded("brimful", lambda: _main(arguments))
+
+
+def _main(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     users: list[str] | None = None
     if arguments[:1] == ["bench"] and "--" in arguments:
@@ -37,10 +41,12 @@ def main(arguments: list[str]) -> int:
     try:
         result = command.main(args=arguments, prog_name="brimful", standalone_mode=False, obj=users)
     except click.exceptions.Abort:
-        return 130
+        return terminal.EXIT_INTERRUPTED
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "brimful"
-        typer.echo(f"brimful: {error.format_message()} (see `{where} --help`)", err=True)
+        typer.echo(
+            f"brimful: {error.format_message().rstrip('.')} (see `{where} --help`)", err=True
+        )
         return error.exit_code
     except click.ClickException as error:
         error.show()

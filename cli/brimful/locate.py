@@ -4,11 +4,13 @@
 LD_PRELOAD separates its entries with spaces and colons and knows no quoting, so a checkout under
 "My Projects" cannot be named there at all. For such a path `preloadable` makes a symbolic link in
 the user's own cache folder and names that. The link stays: grandchildren started much later need it
-too.
+too. Where there is no such folder (a read-only home, a home with a space in it, a service without
+one), a folder of the user's own below the system's temporary folder serves.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 
 LIBRARY = "libbrimful.so"
@@ -51,28 +53,48 @@ def library(chosen: str | None) -> str:
 
 
 def preloadable(path: str) -> str:
-    """A name for `path` free of LD_PRELOAD's separators: itself, or a link in the user's cache."""
+    """A name for `path` free of LD_PRELOAD's separators: itself, or a link to it.
+
+    Raises LibraryError.
+    """
     if not _has_separator(path):
         return path
+    refused = []
+    for folder in _link_folders():
+        try:
+            return _link(path, folder)
+        except OSError as error:
+            refused.append(f"{folder}: {error.strerror}")
+    raise LibraryError(
+        f"the loader cannot preload a path with a space or colon ({path}), and no link to it could be "
+        f"made ({'; '.join(refused)}): give a plain path with --lib"
+    )
+
+
+def _link_folders() -> list[str]:
+    """Where links may be, the best place first; without those that have a separator themselves."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    shared = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"brimful-{os.getuid()}")
+    folders = [os.path.join(cache, "brimful"), shared]
+    return [folder for folder in folders if folder.startswith("/") and not _has_separator(folder)]
+
+
+def _link(path: str, folder: str) -> str:
+    """A link to `path` in `folder`, which must be the user's own: a program will run what it names."""
     import hashlib
 
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(cache, "brimful", hashlib.sha256(os.fsencode(path)).hexdigest()[:16])
-    link = os.path.join(folder, LIBRARY)
-    if _has_separator(link):
-        raise LibraryError(
-            f"the loader cannot preload a path with a space or colon ({path}), and neither can it "
-            f"a link in {cache}: give a plain path with --lib"
-        )
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        if not os.path.islink(link) or os.readlink(link) != path:
-            # A fresh name moved over the old one: whoever starts right now sees one of the two.
-            fresh = f"{link}.{os.getpid()}"
-            os.symlink(path, fresh)
-            os.replace(fresh, link)
-    except OSError as error:
-        raise LibraryError(f"cannot make a link to {path} in {folder}: {error.strerror}") from None
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    status = os.lstat(folder)
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(errno.EPERM, "others may write there")
+    place = os.path.join(folder, hashlib.sha256(os.fsencode(path)).hexdigest()[:16])
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    link = os.path.join(place, LIBRARY)
+    if not os.path.islink(link) or os.readlink(link) != path:
+        # A fresh name moved over the old one: whoever starts right now sees one of the two.
+        fresh = f"{link}.{os.getpid()}"
+        os.symlink(path, fresh)
+        os.replace(fresh, link)
     return link
 
 

@@ -285,14 +285,43 @@ class ThePreload(TemporaryFolder):
                 self.assertEqual(result.stderr, "")
                 self.assertIn(str(place / "libbrimful.so"), result.stdout)
 
-    def test_125_when_a_path_cannot_be_preloaded_at_all(self) -> None:
-        place = self.folder / "my projects"
-        place.mkdir()
+    def with_a_space(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The library in a path with a space and an umlaut, asked for its maps."""
+        place = self.folder / "my Bücher"
+        place.mkdir(exist_ok=True)
         shutil.copy(LIBRARY, place / "lib.so")
-        environment = clean_environment(XDG_CACHE_HOME=str(place))
-        result = launch("run", "--lib", str(place / "lib.so"), "--", "true", env=environment)
+        return launch(
+            "run", "--lib", str(place / "lib.so"), "--", "cat", "/proc/self/maps",
+            env=clean_environment(**variables),
+        )  # fmt: skip
+
+    def test_without_a_cache_folder_the_link_is_in_the_temporary_one(self) -> None:
+        plain = self.folder / "tmp"
+        plain.mkdir()
+        for home in ("/proc/nonexistent", f"{self.folder}/my home", "relative"):
+            with self.subTest(home=home):
+                variables = {"HOME": home, "XDG_CACHE_HOME": "", "TMPDIR": str(plain)}
+                result = self.with_a_space(**variables)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertIn("my Bücher/lib.so", result.stdout)
+                self.assertEqual([p.name for p in plain.iterdir()], [f"brimful-{os.getuid()}"])
+
+    def test_125_when_a_path_cannot_be_preloaded_at_all(self) -> None:
+        place = str(self.folder / "my projects")
+        result = self.with_a_space(XDG_CACHE_HOME=place, TMPDIR=place)
         self.assertEqual(result.returncode, 125)
         self.assertIn("--lib", result.stderr)
+
+    def test_a_folder_that_others_may_write_to_gets_no_link(self) -> None:
+        # Whoever may write there could name another library, and the program would run it.
+        for mode in (0o777, 0o770):
+            with self.subTest(mode=oct(mode)):
+                cache = self.folder / f"cache{mode:o}"
+                (cache / "brimful").mkdir(parents=True)
+                (cache / "brimful").chmod(mode)
+                result = self.with_a_space(XDG_CACHE_HOME=str(cache), TMPDIR="/proc/nonexistent")
+                self.assertEqual(result.returncode, 125)
+                self.assertIn("others may write there", result.stderr)
 
 
 class TheSettings(TemporaryFolder):
@@ -458,17 +487,20 @@ class TheRestOfTheCommand(TemporaryFolder):
     def test_an_unknown_command_is_a_usage_error(self) -> None:
         self.assertEqual(launch("frobnicate").returncode, 2)
 
-    def test_run_starts_within_60_ms_of_python_itself(self) -> None:
-        def quickest(command: list[str]) -> float:
+    def test_run_costs_at_most_60_ms_more_than_python_itself(self) -> None:
+        # Processor time, which a busy machine lengthens less than it does the time by the clock.
+        def cheapest(command: list[str]) -> float:
             times = []
             for _ in range(10):
-                start = time.perf_counter()
-                subprocess.run(command, check=True, env=clean_environment(), timeout=60)
-                times.append(time.perf_counter() - start)
+                process = subprocess.Popen(command, env=clean_environment())
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(process.returncode, 0)
+                times.append(usage.ru_utime + usage.ru_stime)
             return min(times)
 
-        python = quickest([sys.executable, "-I", "-c", ""])
-        ours = quickest([str(LAUNCHER), "run", "--lib", str(LIBRARY), "--", "/bin/true"])
+        python = cheapest([sys.executable, "-I", "-c", ""])
+        ours = cheapest([str(LAUNCHER), "run", "--lib", str(LIBRARY), "--", "/bin/true"])
         self.assertLess(ours - python, 0.060)
 
 

@@ -116,6 +116,8 @@ def bench(
         return
     if context.obj is not None and not context.obj:
         raise click.UsageError("-- needs a COMMAND")
+    if pin:
+        _check_cpus(pin)
     command: list[str] = context.obj or []
     switches = {"quick": quick, "full": full, "concurrency": concurrency, "memory": memory}
     switches["real"] = real
@@ -261,6 +263,20 @@ def _demo(context: typer.Context) -> None:
 
 
 # --- arguments ------------------------------------------------------------------------------------
+
+
+def _check_cpus(text: str) -> None:
+    """Raises a usage error unless `text` is a list of CPUs, as in 0-3,8, that this process may use."""
+    wanted: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip())
+        if found is None:
+            raise click.UsageError(f"--pin {text!r}: a list of CPUs, as in 0 or 0-3,8")
+        wanted.update(range(int(found[1]), int(found[2] or found[1]) + 1))
+    allowed = os.sched_getaffinity(0)
+    if not wanted or not wanted <= allowed:
+        there = ", ".join(str(cpu) for cpu in sorted(allowed))
+        raise click.UsageError(f"--pin {text!r}: the CPUs that can be used here are {there}")
 
 
 def _percent(text: str) -> float:
@@ -414,8 +430,11 @@ def _saving(display: engine.Listener, result: Result, path: Path) -> engine.List
         nonlocal saved_s
         display(step)
         if time.monotonic() - saved_s > SAVE_EVERY_S:
-            model.save(result, path)
             saved_s = time.monotonic()
+            try:
+                model.save(result, path)
+            except OSError:
+                pass  # a full disk may have room again at the end, when a failure is told
 
     return listen
 
@@ -424,10 +443,12 @@ def _present(console: Console, result: Result, folder: Path) -> None:
     """Everything a result is shown as: three files and the tables in the terminal."""
     from . import league, model, report, summary
 
-    model.save(result, folder / "results.json")
-    tables = summary.summarize(result)
+    try:
+        model.save(result, folder / "results.json")
+    finally:  # with a full disk, too: the figures took long
+        tables = summary.summarize(result)
+        league.show(tables, console)
     _write_csv(folder / "results.csv", summary.csv_rows(tables))
-    league.show(tables, console)
     report.write_report(result, folder / "report.html")
     console.print(f"\nReport: {folder / 'report.html'}", markup=False, soft_wrap=True)
 

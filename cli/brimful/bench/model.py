@@ -211,8 +211,12 @@ def save(result: Result, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     text = _text(dataclasses.asdict(result))
-    fresh.write_text(text.replace(f"{locate.project_root()}/", ""))
-    os.replace(fresh, path)
+    try:
+        fresh.write_text(text.replace(f"{locate.project_root()}/", ""))
+        os.replace(fresh, path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _text(data: dict[str, Any]) -> str:
