@@ -107,7 +107,7 @@ bench-service: lib ## a Java service with inference under load: how much its mem
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
 	@tools/install-deps.sh rivals
-	@/usr/bin/python3 bench/rivals/build.py
+	@/usr/bin/python3 bench/rivals/build.py $(RIVALS)
 
 .PHONY: real-programs
 real-programs: ## install the programs of `brimful bench --real`
@@ -116,7 +116,7 @@ real-programs: ## install the programs of `brimful bench --real`
 .PHONY: gates
 gates: lib ## the figures of docs/evaluation.md that are not rows of the bench: pairs, footprint, start-up, give-back
 	@tools/install-deps.sh bench
-	@/usr/bin/python3 bench/run_all.py
+	@/usr/bin/python3 bench/run_all.py $(GATES)
 
 .PHONY: format
 format: ## rewrite C++ and Python files in the project's format
