@@ -49,7 +49,8 @@ def clone(folder: Path) -> Path:
 
 def environment(**variables: str | None) -> dict[str, str]:
     """The caller's, without what a make above or this test run put there; None removes a variable."""
-    ours = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LD_PRELOAD")
+    ours = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LD_PRELOAD"}
+    ours |= {"CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"}
     kept = {
         name: value
         for name, value in os.environ.items()
