@@ -526,7 +526,12 @@ def main() -> int:
     except BenchError as error:
         print(f"run_demo: {error}", file=sys.stderr)
         return 1
-    todo = [program for program in programs() if options.only in program.name]
+    every = list(programs())
+    todo = [program for program in every if options.only in program.name]
+    if not todo:
+        there = "; ".join(program.name for program in every)
+        print(f"run_demo: no program {options.only!r}; there are: {there}", file=sys.stderr)
+        return 2
     least = max(1, options.pairs or (LEAST_PAIRS if options.seconds is None else 1))
     seconds = SECONDS if options.seconds is None else options.seconds
     whole = run_rounds(todo, pair, least, seconds, console, options.seed)
@@ -541,7 +546,7 @@ def main() -> int:
     console.print(f"Raw data: {benchlib.path_for_record(folders[-1] / name)}", highlight=False)
     if not whole:
         return 130
-    return 1 if any(program.failure for program in todo) or not todo else 0
+    return 1 if any(program.failure for program in todo) else 0
 
 
 if __name__ == "__main__":

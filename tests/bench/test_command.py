@@ -49,6 +49,9 @@ class WrongUsage(unittest.TestCase):
             (["--baseline", "nonsense"], "no allocator 'nonsense'"),
             (["--workloads", "nonsense"], "no workload 'nonsense'"),
             (["--lib", "nonsense"], "NAME=PATH"),
+            (["--pin", "abc"], "a list of CPUs"),
+            (["--pin", "3-1"], "the CPUs that can be used here"),
+            (["--pin", "9999", "--", "ls"], "the CPUs that can be used here"),
             (["--lib", "glibc=/x.so"], "there is an allocator glibc already"),
             (
                 ["--lib", "x=/x.so", "--baseline", "x", "--allocators", "x"],

@@ -8,7 +8,9 @@ No speed is judged here. libm stands in for an allocator library where only "was
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,6 +106,55 @@ class TheProof(unittest.TestCase):
                 self.assertEqual(self.proof(self.system, cc1plus=["/lib/libc.so.6"]), "")
             finally:
                 benchlib.LIBRARY = before
+
+
+@unittest.skipUnless(benchlib.LIBRARY.exists() and shutil.which("g++"), "make lib was not called")
+class TheDemo(unittest.TestCase):
+    """What `make run` starts."""
+
+    def demo(self, *arguments: str) -> list[str]:
+        return ["/usr/bin/python3", str(ROOT / "bench" / "run_demo.py"), *arguments]
+
+    def test_a_program_that_does_not_exist_is_wrong_usage(self) -> None:
+        done = subprocess.run(
+            self.demo("--only", "nosuch"), capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(
+            done.stderr.splitlines()[-1], "^run_demo: no program 'nosuch'; there are: "
+        )
+
+    def test_a_row_that_fails_is_named_and_fails_the_whole(self) -> None:
+        # A library that is there and can't be preloaded: whatever runs, runs without it.
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "libbrimful.so"
+            library.write_bytes(b"\x7fELF")
+            done = subprocess.run(
+                self.demo("--only", "pymalloc", "--seconds", "1", "--lib", str(library)),
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("python3, pymalloc: FAILED: brimful: python3 ran without", done.stdout)
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_an_interrupt_shows_what_was_measured(self) -> None:
+        with subprocess.Popen(
+            self.demo("--only", "pymalloc"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            assert process.stdout is not None
+            first = [process.stdout.readline() for _ in range(2)]  # both runs of the first round
+            os.killpg(process.pid, signal.SIGINT)
+            rest, errors = process.communicate(timeout=120)
+        self.assertIn("[2/10]", first[1])
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("Interrupted: the figures above", rest)
+        self.assertNotIn("Traceback", errors)
 
 
 class TheStatistics(unittest.TestCase):
