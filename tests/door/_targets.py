@@ -12,12 +12,13 @@ from _clone import ROOT, environment
 SHORTENED: dict[str, tuple[str, ...]] = {
     "help": (),
     "lib": (),
+    "lib-locked": (),
     "study": (),
     "run": ("RUN_SECONDS=1",),
-    "quick": ("TESTS=cli.test_manual",),
+    "quick": (),
     "test": ("TESTS=release.cli",),
     "test-long": ("TESTS=release.study.class.abi.long",),
-    "repeat": ("TESTS=cli.test_manual", "TIMES=2"),
+    "repeat": ("TESTS=release.cli.test_manual", "N=2"),
     "bench": ("BENCH=--workloads larson --rounds 1:1 --budget 20s --allocators brimful",),
     "league": ("LEAGUE=--for 1m",),
     "bench-concurrency": ("CONCURRENCY=--short",),
@@ -44,6 +45,13 @@ def listed() -> list[str]:
         check=True,
     )
     return re.findall(r"^  make ([a-z-]+)", done.stdout, re.MULTILINE)
+
+
+def calls(task: str) -> list[tuple[str, ...]]:
+    """The variables of each call that tries a task; of `study`, one for each folder of bench/studies."""
+    studies = sorted(path.parent.name for path in ROOT.glob("bench/studies/*/study.py"))
+    each = studies if task == "study" else []
+    return [SHORTENED[task], *((f"STUDY={name}", "OPTIONS=--short") for name in each)]
 
 
 def unknown() -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -23,9 +24,8 @@ import _targets
 LONGEST_S = 2400
 
 
-def ended(folder: Path, task: str, log: Path) -> str:
-    """Runs one task; what is wrong with how it ended, or ""."""
-    command = ["make", task, *_targets.SHORTENED[task]]
+def ended(folder: Path, command: list[str], log: Path) -> str:
+    """Runs a command in `folder`; what is wrong with how it ended, or ""."""
     with log.open("w+") as file:
         process = subprocess.Popen(
             command,
@@ -49,23 +49,22 @@ def main() -> int:
     """0 if all tasks ended as they should."""
     seed = int(os.environ.get("BRIMFUL_SEED", time.time_ns() % 2**31))
     tasks = sys.argv[1:] or [name for name in _targets.listed() if name in _targets.SHORTENED]
-    random.Random(seed).shuffle(tasks)
+    commands = [["make", task, *call] for task in tasks for call in _targets.calls(task)]
+    random.Random(seed).shuffle(commands)
     print(f"BRIMFUL_SEED={seed}", flush=True)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="brimful-door-") as name:
         folder = _clone.clone(Path(name) / "brimful")
-        for task in tasks:
+        for command in commands:
             start = time.monotonic()
-            log = Path(name) / f"{task}.log"
-            wrong = ended(folder, task, log)
+            log = Path(name) / "output.log"
+            wrong = ended(folder, command, log)
             took = time.monotonic() - start
-            print(f"make {task}: {wrong or 'fine'} ({took:.0f} s)", flush=True)
+            print(f"{shlex.join(command)}: {wrong or 'fine'} ({took:.0f} s)", flush=True)
             if wrong:
                 failed += 1
-                print(
-                    "".join(f"    {line}\n" for line in log.read_text().splitlines()[-30:]),
-                    flush=True,
-                )
+                said = log.read_text(errors="replace").splitlines()[-30:]
+                print("".join(f"    {line}\n" for line in said), flush=True)
     for new in _targets.unknown():
         print(f"make {new}: not tried, it is not in SHORTENED of tests/door/_targets.py")
     return 1 if failed or _targets.unknown() else 0
