@@ -30,6 +30,7 @@ from .wording import (
     SHORT,
     absolute,
     against,
+    counted,
     interval,
     judged,
     lock_row,
@@ -374,6 +375,8 @@ def _failures(summary: Summary, console: Console) -> None:
 
 def _losses(summary: Summary, console: Console) -> None:
     for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        for line in counted(summary, name):
+            _say(console, line)
         losses = [loss for loss in summary.losses if loss.ours == name]
         if not losses:
             _say(
