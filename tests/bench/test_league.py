@@ -177,9 +177,10 @@ class GoingOn(InAFolder):
 
     def test_two_leagues_in_one_folder_do_not_mix(self) -> None:
         folder = checkpoint.Folder(Path(self.folder))
-        with folder.held(), self.assertRaisesRegex(checkpoint.CheckpointError, "another league"):
-            with checkpoint.Folder(Path(self.folder)).held():
-                pass
+        other = checkpoint.Folder(Path(self.folder))
+        refused = self.assertRaisesRegex(checkpoint.CheckpointError, "another league")
+        with folder.held(), refused, other.held():
+            self.fail("both were let in")
 
 
 class EnoughRounds(unittest.TestCase):
@@ -194,7 +195,8 @@ class EnoughRounds(unittest.TestCase):
 
     def test_a_row_with_few_noisy_rounds_is_neither_won_nor_lost_but_counted(self) -> None:
         times = {"a": {"glibc": 1.0, "brimful": 0.3}, "b": {"glibc": 1.0, "brimful": 3.0}}
-        few = summary.summarize(constructed(times, rounds=6, spread=0.08)).verdicts("brimful", FIGURE)
+        result = constructed(times, rounds=6, spread=0.08)
+        few = summary.summarize(result).verdicts("brimful", FIGURE)
         self.assertEqual((len(few.wins), len(few.losses), len(few.open)), (0, 0, 2))
         found = summary.summarize(constructed(times, rounds=10, spread=0.08))
         many = found.verdicts("brimful", FIGURE)

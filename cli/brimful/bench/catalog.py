@@ -69,7 +69,7 @@ PRESETS = {
     "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all", 3),
     "concurrency": Preset("concurrency", 0.5, 40 * 60, 0.02, 5, 10, 0, False, "threads", 3),
     "memory": Preset("memory", 0.25, 15 * 60, 0.02, 1, 5, 0, False, "memory"),
-    "league": Preset("league", 0.5, math.inf, 0.03, 5, 10, 0, False, "league"),
+    "league": Preset("league", 0.3, math.inf, 0.03, 5, 10, 0, False, "league"),
     "real": Preset("real", 1, 45 * 60, 0.02, 5, 15, 1, False, "main"),
     "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False, "main"),
 }

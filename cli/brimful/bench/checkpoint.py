@@ -178,4 +178,3 @@ def _about(one: object, other: object) -> bool:
     if not isinstance(one, (int, float)) or not isinstance(other, (int, float)):
         return False
     return abs(one - other) <= MEMORY_TOLERANCE * max(one, other)
-

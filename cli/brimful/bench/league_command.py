@@ -54,7 +54,9 @@ def league(
         "", metavar="LEAST[:MOST]", help="Rounds per row (5:10).", show_default=False
     ),
     target: str = typer.Option(
-        "", metavar="PERCENT", help="A row is known when it is ± this narrow (3%).",
+        "",
+        metavar="PERCENT",
+        help="A row is known when it is ± this narrow (3%).",
         show_default=False,
     ),
     pin: str = typer.Option("", metavar="CPUS", help="Run on these CPUs only.", show_default=False),
@@ -154,7 +156,9 @@ def _head(
         )
     was, is_now = then.environment.get("commit"), now.environment.get("commit")
     if was != is_now:
-        text = f"Begun at commit {str(was)[:12]}, now {str(is_now)[:12]}; the libraries are the same."
+        text = (
+            f"Begun at commit {str(was)[:12]}, now {str(is_now)[:12]}; the libraries are the same."
+        )
         say(console, text)
     # The same libraries, so also the same paths; what is said of the rounds is of this piece.
     rules = {key: now.options[key] for key in ("target", "rounds")}
@@ -204,7 +208,10 @@ def _measure(
     # A TERM is a stop like Ctrl-C: the programs that run are ended, the round is dropped.
     signal.signal(signal.SIGTERM, _interrupt)
     began, date = time.monotonic(), datetime.datetime.now(datetime.UTC)
-    piece: dict[str, Any] = {"date": date.isoformat(timespec="seconds"), "load_average_before": round(load, 2)}
+    piece: dict[str, Any] = {
+        "date": date.isoformat(timespec="seconds"),
+        "load_average_before": round(load, 2),
+    }
     head.options["pieces"].append(piece)
     folder.save_head(head)  # before the first sample: whatever happens, it is known whose they are
     complete = interrupted = False

@@ -92,7 +92,9 @@ def show_plan(console: Console, league: League) -> None:
     """Every row, how far it is, and what it still takes."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for head in ("row", "rounds", "widest", "a round", "left", "state"):
-        table.add_column(head, no_wrap=True, justify="left" if head in ("row", "state") else "right")
+        table.add_column(
+            head, no_wrap=True, justify="left" if head in ("row", "state") else "right"
+        )
     for row in league.rows:
         first, later = league.row_left_s(row)
         table.add_row(
@@ -118,9 +120,7 @@ def _state(league: League, row: Row) -> str:
     return "first pass" if row.kept.rounds < league.targets[0] else "needs more rounds"
 
 
-def show_end(
-    console: Console, league: League, results: Mapping[str, Result], folder: Path
-) -> None:
+def show_end(console: Console, league: League, results: Mapping[str, Result], folder: Path) -> None:
     """The verdicts so far, what is left by name, and how to see all."""
     for kind, result in results.items():
         if result.samples:

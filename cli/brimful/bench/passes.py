@@ -8,9 +8,9 @@ With more than twice the least rounds there is a pass for each further multiple 
 rows are measured one after the other, so that what is done can be kept; within a row everybody takes
 turns in random order, round by round, as in every run of the bench (see engine).
 
-A row is known when the intervals of brimful against the baseline and against the best rival, in its own figure
-and in peak memory, are within ± the target, or when it has the most rounds. The width decides, never
-the verdict. It is looked at after each round from the least on.
+A row is known when the intervals of brimful against the baseline and against the best rival, in its
+own figure and in peak memory, are within ± the target, or when it has the most rounds. The width
+decides, never the verdict. It is looked at after each round from the least on.
 
 Whoever needs more than SLOW times the row's median time is not run in its later rounds: it has its
 least rounds, the row says who sat out, and the others get the time. Never brimful nor the baseline.
@@ -27,7 +27,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from . import statistics
 from .catalog import Preset, Work
 from .checkpoint import Folder, Kept
 from .engine import Engine, Listener
@@ -36,8 +35,8 @@ from .tables import Samples, own_key
 
 SLOW = 5.0  # times the row's median time
 # Seconds of a sample of a row that nobody has measured yet.
-USUAL_S = {"program": 1.5}
-USUAL_WORKLOAD_S = 0.4
+USUAL_S = {"program": 1.2}
+USUAL_WORKLOAD_S = 0.25
 
 
 @dataclass
@@ -129,9 +128,7 @@ class League:
             against |= {min(rivals, key=lambda name: medians[name])} if rivals else set()
             for ours in (one.name for one in alive if one.ours):
                 ratios = (samples.ratio(cell, ours, other, metric) for other in against)
-                widths += [
-                    ratio.half_width for ratio in ratios if ratio is not None
-                ]
+                widths += [ratio.half_width for ratio in ratios if ratio is not None]
         return widths
 
     def of_pass(self, number: int) -> list[Row]:

@@ -198,7 +198,9 @@ class Summary:
     common_rows: tuple[str, ...]
     not_common: tuple[tuple[str, str], ...]  # (allocator, why the common rows do without it)
     missing: tuple[Allocator, ...]
-    losses: tuple[Shown, ...]  # rows with enough rounds in which ours is shown to be worse, worst first
+    losses: tuple[
+        Shown, ...
+    ]  # rows with enough rounds in which ours is shown to be worse, worst first
     wins: tuple[Shown, ...]  # the same, better, best first
     level: tuple[Shown, ...]  # rows with enough rounds in which no difference is shown
     open: tuple[Shown, ...]  # rows without enough rounds, whatever their ratio is

@@ -182,7 +182,8 @@ def judged(summary: Summary, standing: Standing, of: Judged | None, short: bool 
 
 # The rule of statistics.enough_rounds, for whoever reads a count of verdicts.
 ENOUGH = (
-    f"Enough rounds are {ENOUGH_PAIRS}, or {FEWEST_PAIRS} where the interval is within ± {NARROW:.0%}"
+    f"Enough rounds are {ENOUGH_PAIRS}, or {FEWEST_PAIRS}"
+    f" where the interval is within ± {NARROW:.0%}"
 )
 
 
