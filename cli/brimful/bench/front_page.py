@@ -24,6 +24,7 @@ from .wording import ENOUGH, judged, named
 BEGIN = "<!-- figures: written by brimful bench study league -->"
 END = "<!-- end of figures -->"
 KINDS = {"league": "workloads", "real": "real programs"}
+WORST = 3  # lost rows that are named; docs/evaluation.md has all
 PICTURE = "league-front"
 MEANING = "Time against peak memory of all allocators, over all workloads; lower left is better"
 
@@ -119,16 +120,16 @@ def _mean(summary: Summary, standing: Standing | None, metric: str) -> str:
 
 
 def _verdicts(summary: Summary, what: str) -> Iterator[str]:
-    """A line for each metric: rows won, lost and not shown, with the lost ones by name."""
+    """A line for each metric: rows won, lost and not shown, with the worst of the lost by name."""
     for metric in ROW:
         found = summary.verdicts(OURS, metric)
         if not found.rows:
             continue
         title = {FIGURE: "time", MEMORY: "peak memory"}.get(metric, "other figures")
-        lost = f" ({named(found.losses)})" if found.losses else ""
+        worst = f"; worst: {named(found.losses[:WORST])}" if found.losses else ""
         too_few = f"; too few rounds to say in {len(found.open)}" if found.open else ""
         yield (
             f"- {what}, {title}, against the best rival of each row: shown to win in"
-            f" {len(found.wins)} of {found.rows}, to lose in {len(found.losses)}{lost}; no difference"
-            f" shown in {len(found.level)}{too_few}."
+            f" {len(found.wins)} of {found.rows}, to lose in {len(found.losses)}; no difference shown"
+            f" in {len(found.level)}{too_few}{worst}."
         )

@@ -16,7 +16,7 @@ Whoever needs more than SLOW times the row's median time is not run in its later
 least rounds, the row says who sat out, and the others get the time. Never brimful nor the baseline.
 
 The time that is left is an estimate: of a row that has been measured from what its rounds took, of
-another from what a row of its kind takes on average.
+another from what the rows of its kind that have been measured took on average, or a usual time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .tables import Samples, own_key
 
 SLOW = 5.0  # times the row's median time
 # Seconds of a sample of a row that nobody has measured yet.
-USUAL_S = {"program": 1.2}
+USUAL_PROGRAM_S = 1.2
 USUAL_WORKLOAD_S = 0.25
 
 
@@ -141,7 +141,14 @@ class League:
         """What a round of this row takes, about."""
         if row.kept.rounds:
             return row.kept.cost_per_round_s
-        usual = USUAL_S.get(row.work.cell.family, USUAL_WORKLOAD_S)
+        like_it = [
+            other.kept.cost_per_round_s
+            for other in self.rows
+            if other.kept.rounds and other.is_program is row.is_program
+        ]
+        if like_it:
+            return plain_statistics.mean(like_it)
+        usual = USUAL_PROGRAM_S if row.is_program else USUAL_WORKLOAD_S
         return usual * (len(self._present) + 1)
 
     def left_s(self) -> tuple[float, float]:
