@@ -35,6 +35,7 @@ from .wording import (
     judged,
     lock_row,
     ratio_or_value,
+    sat_out,
     value,
     with_goal,
 )
@@ -374,6 +375,8 @@ def _failures(summary: Summary, console: Console) -> None:
 
 
 def _losses(summary: Summary, console: Console) -> None:
+    if slow := sat_out(summary):
+        _say(console, f"\n{slow}")
     for name in (s.allocator.name for s in summary.league if s.allocator.ours):
         for line in counted(summary, name):
             _say(console, line)

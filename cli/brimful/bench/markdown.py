@@ -25,6 +25,7 @@ from .wording import (
     lock_row,
     named,
     ratio_or_value,
+    sat_out,
     value,
     with_goal,
 )
@@ -185,7 +186,8 @@ def _verdicts(summary: Summary) -> list[str]:
         ):
             lines += ["", f"{what}: {named([one for one in shown if one.ours == name])}."]
         lines.append("")
-    return [*lines, f"{ENOUGH}.", ""] if lines else []
+    slow = sat_out(summary)
+    return [*lines, f"{ENOUGH}.", "", *([slow, ""] if slow else [])] if lines else []
 
 
 def _failures(summary: Summary) -> list[str]:

@@ -209,3 +209,14 @@ def named(rows: Sequence[Shown]) -> str:
         for one in rows
     )
     return "; ".join(told) or "none"
+
+
+def sat_out(summary: Summary) -> str:
+    """Who was too slow for the later rounds of a league's rows; "" if nobody was."""
+    rows = summary.result.options.get("sat_out", {})
+    told = "; ".join(f"{row}: {', '.join(names)}" for row, names in rows.items())
+    return (
+        f"Far slower than the others, so not in the later rounds of the row: {told}."
+        if told
+        else ""
+    )
