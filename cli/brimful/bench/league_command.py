@@ -75,8 +75,8 @@ def league(
     """Measure all workloads and real programs under every leading allocator, in pieces.
 
     Stop it when you like (Ctrl-C, --for, a kill): the same command goes on, and no whole round is
-    lost. Another library, machine or baseline than before is refused. Exit code: 0 every row is
-    known, 1 some cell failed, 2 wrong usage, 3 rows are left, 130 interrupted.
+    lost. Another library, machine or baseline than before is refused. Exit code: 0 measured, 1 some
+    cell failed, 2 wrong usage or refused, 130 interrupted.
     """
     interpreter.ensure()
     from . import allocators as columns
@@ -214,10 +214,10 @@ def _measure(
     }
     head.options["pieces"].append(piece)
     folder.save_head(head)  # before the first sample: whatever happens, it is known whose they are
-    complete = interrupted = False
+    interrupted = False
     with league_progress.Display(console) as display:
         try:
-            complete = games.run(budget_s, display.step, display.done)
+            games.run(budget_s, display.step, display.done)
         except KeyboardInterrupt:
             interrupted = True
     piece["measured_s"] = round(time.monotonic() - began, 1)
@@ -230,8 +230,6 @@ def _measure(
     if interrupted:
         say(console, "Interrupted. The same command goes on.")
         return 130
-    if not complete:
-        return 3
     taken = [sample for result in results.values() for sample in result.samples]
     return int(any(one.status not in (Status.OK, Status.MISSING) for one in taken))
 
