@@ -25,8 +25,8 @@ BEGIN = "<!-- figures: written by brimful bench study league -->"
 END = "<!-- end of figures -->"
 KINDS = {"league": "workloads", "real": "real programs"}
 WORST = 3  # lost rows that are named; docs/evaluation.md has all
-PICTURE = "league-front"
-MEANING = "Time against peak memory of all allocators, over all workloads; lower left is better"
+PICTURE = "league-frontier"  # which docs/evaluation.md shows, too
+MEANING = "Time against peak memory of all allocators, over the workloads of the league"
 
 
 def publish(root: Path, results: Mapping[str, Result]) -> Iterator[str]:
@@ -78,7 +78,7 @@ def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> str:
     found = {kind: summarize(result) for kind, result in results.items()}
     league = found["league"]
     dark = f'<source media="(prefers-color-scheme: dark)" srcset="docs/img/{PICTURE}-dark.svg">'
-    light = f'<img alt="{MEANING}" src="docs/img/{PICTURE}-light.svg">'
+    light = f'<img alt="{MEANING}" width="520" src="docs/img/{PICTURE}-light.svg">'
     lines = [f"<picture>{dark}{light}</picture>", "", *_table(found)]
     lines += [line for kind in found for line in _verdicts(found[kind], KINDS[kind])]
     facts = league.result.environment
@@ -87,7 +87,7 @@ def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> str:
     lines += [
         "",
         f"Geometric means of ratios to {league.baseline} over {rows} in which all succeeded, with"
-        f" {LEVEL:.0%} intervals, which speak of other programs of this kind, too; below 1 is"
+        f" {LEVEL * 100:g} % intervals, which speak of other programs of this kind, too; below 1 is"
         f" better; ≈ means that no difference is shown. {ENOUGH}. {facts.get('cpu')},"
         f" {facts.get('cpus_allowed')} CPUs, Linux {facts.get('kernel')}, {facts.get('libc')};"
         f" {str(facts.get('date', ''))[:10]}; raw data: {names}.",
@@ -96,14 +96,18 @@ def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> str:
 
 
 def _table(found: Mapping[str, Summary]) -> list[str]:
-    """A line for each allocator, in the order of the league; the best of a column is bold."""
-    heads = ["allocator"]
+    """A line for each allocator but the baseline, in the order of the league."""
+    base = found["league"].baseline
+    heads = [f"÷ {base}'s, less is better"]
     for kind in found:
         heads += [f"{KINDS[kind]}: time", "peak memory"]
     rows = []
     for standing in found["league"].league:
         name = standing.allocator.name
-        cells = [f"**{name}**" if name == OURS else name]
+        if name == base:
+            continue
+        version = standing.allocator.version
+        cells = [f"**{name}** {version}".strip() if name == OURS else f"{name} {version}".strip()]
         for summary in found.values():
             own = next((s for s in summary.league if s.allocator.name == name), None)
             cells += [_mean(summary, own, metric) for metric in MAIN]
@@ -114,9 +118,7 @@ def _table(found: Mapping[str, Summary]) -> list[str]:
 def _mean(summary: Summary, standing: Standing | None, metric: str) -> str:
     if standing is None or metric not in standing.common:
         return "—"
-    text = judged(summary, standing, standing.common[metric])
-    others = [s.common[metric].mean.mean for s in summary.league if metric in s.common]
-    return f"**{text}**" if standing.common[metric].mean.mean == min(others) else text
+    return judged(summary, standing, standing.common[metric])
 
 
 def _verdicts(summary: Summary, what: str) -> Iterator[str]:
