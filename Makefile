@@ -81,6 +81,13 @@ bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", 
 	@tools/install-deps.sh bench
 	@./brimful bench $(BENCH)
 
+# Goes on where it was stopped; the rivals take some minutes to build, once.
+.PHONY: league
+league: lib ## all workloads and real programs under all leading allocators, in pieces: about an hour; stop and go on (LEAGUE="--for 20m")
+	@tools/install-deps.sh bench
+	@test -e build/rivals/manifest.json || $(MAKE) --no-print-directory rivals
+	@./brimful bench league $(LEAGUE)
+
 .PHONY: bench-concurrency
 bench-concurrency: lib study ## threads that meet: all rivals, each front end, three designs (about an hour; CONCURRENCY=--short: 11 minutes)
 	@tools/install-deps.sh bench

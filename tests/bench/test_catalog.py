@@ -21,7 +21,7 @@ from brimful.bench import catalog  # noqa: E402
 from brimful.bench.model import Metric  # noqa: E402
 
 SMALL = replace(catalog.PRESETS["full"], scale=0.02)
-PRESETS = {"quick", "default", "full", "concurrency", "memory"}
+PRESETS = {"quick", "default", "full", "concurrency", "memory", "league"}
 FAMILIES = {"threads", "single", "compute", "large", "memory", "latency", "sweep", "start"}
 ENTRY = """[[workload]]
 name = "{name}"

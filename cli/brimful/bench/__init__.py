@@ -24,13 +24,18 @@ From the inside out (each module imports only those above it):
     tables        the shape of everything that is computed from samples
     engine        rounds: who runs when, and when it is enough
     progress      what one sees meanwhile
+    checkpoint    a league on disk: it can be stopped anywhere
+    passes        which row of it is measured next, and how often
     summary       the tables of a result: rows, league, noise floor, losses
     wording       how a figure is written
     league        those tables in the terminal
     markdown      those tables for a page such as docs/evaluation.md
+    front_page    the league on README.md
     concurrency   the figures about threads that meet, for the same page
     charts, report   the same as pictures, and the one HTML file
     gate, compare    B against A, and how that is printed
     interpreter   where the packages are that all this needs
+    options       what the words of a command line mean
+    league_progress, league_command   `brimful bench league`
     command       the command line
 """

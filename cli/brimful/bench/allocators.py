@@ -33,6 +33,11 @@ NOT_MAIN = {
     *("jemalloc-deb", "mimalloc2-deb", "tcmalloc-perthread"),
     *("hardened", "hardened-light", "isoalloc", "hoard"),
 }
+# Of each family the newest, and what was wanted but cannot be had.
+LEAGUE = (
+    *(SYSTEM, OURS, "mimalloc2", "mimalloc3", "snmalloc", "rpmalloc", "jemalloc", "gperftools"),
+    *("tcmalloc-percpu", "tbb", "rpmalloc2", "mesh"),
+)
 # Builds of brimful that exist to be compared with it, and nothing else: name → what is different,
 # folder of the build. They take part only where they are named.
 STUDIES = {
@@ -74,11 +79,12 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
 
 
 def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
-    """What a preset compares: "few", "main", "all", "threads", which is all with each front end of
+    """What a preset compares: "few", "league", "main", "all", "threads", which is all with each front end of
     brimful, or "memory", which is the main ones and brimful with its background thread. What is
     missing for good stays declared."""
-    if which == "few":
-        return [allocator for allocator in available if allocator.name in FEW]
+    if which in ("few", "league"):
+        wanted = FEW if which == "few" else LEAGUE
+        return [allocator for allocator in available if allocator.name in wanted]
     left_out = {
         "main": NOT_MAIN | ONLY_NAMED,
         "memory": NOT_MAIN | set(FRONT_ENDS) | ONLY_NAMED - {BACKGROUND},

@@ -12,6 +12,7 @@ and, where the project has promised one, a goal. They reach all tables in the sa
 from __future__ import annotations
 
 import fnmatch
+import math
 import os
 import re
 import shutil
@@ -68,6 +69,7 @@ PRESETS = {
     "full": Preset("full", 1, 6 * 3600, 0.01, 10, 40, 3, True, "all", 3),
     "concurrency": Preset("concurrency", 0.5, 40 * 60, 0.02, 5, 10, 0, False, "threads", 3),
     "memory": Preset("memory", 0.25, 15 * 60, 0.02, 1, 5, 0, False, "memory"),
+    "league": Preset("league", 0.3, math.inf, 0.03, 5, 10, 0, False, "league"),
     "real": Preset("real", 1, 45 * 60, 0.02, 5, 15, 1, False, "main"),
     "command": Preset("command", 1, 30 * 60, 0.02, 5, 30, 1, False, "main"),
 }
@@ -147,7 +149,8 @@ def expand(entry: dict[str, Any], preset: Preset, *, every_point: bool = False) 
     if sweep is None:
         return [_work(entry, preset, entry["name"], [], _threads(entry))]
     all_points = sweep.get("full", sweep["values"])
-    points = all_points if every_point or preset.every_point else sweep["values"]
+    few_points = sweep.get(preset.name, sweep["values"])
+    points = all_points if every_point or preset.every_point else few_points
     result = []
     for point in points:
         by_threads = sweep["argument"] == "--threads"

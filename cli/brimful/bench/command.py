@@ -14,11 +14,9 @@ from __future__ import annotations
 import datetime
 import os
 import random
-import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +24,7 @@ import click
 import typer
 
 from .. import locate
-from . import interpreter
+from . import interpreter, league_command, options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,7 +115,7 @@ def bench(
     if context.obj is not None and not context.obj:
         raise click.UsageError("-- needs a COMMAND")
     if pin:
-        _check_cpus(pin)
+        options.check_cpus(pin)
     command: list[str] = context.obj or []
     switches = {"quick": quick, "full": full, "concurrency": concurrency, "memory": memory}
     switches["real"] = real
@@ -133,15 +131,15 @@ def bench(
     from . import catalog
 
     preset = catalog.PRESETS["command" if command else (presets or ["default"])[0]]
-    preset = _adjusted(preset, budget, rounds, target)
+    preset = options.adjusted(preset, budget, rounds, target)
     try:
         available = columns.known(lib)
         further = [item.split("=")[0] for item in lib]
-        chosen = _chosen(available, allocators, preset, baseline, further)
+        chosen = options.chosen(available, allocators, preset, baseline, further)
         works = _works(preset, workloads, command, timeout)
     except (columns.AllocatorError, catalog.CatalogError) as error:
         raise click.UsageError(str(error)) from None
-    console = _console()
+    console = options.terminal()
     if list_:
         _list(console, available, works)
         return
@@ -151,6 +149,9 @@ def bench(
     seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     folder = out or _new_folder()
     raise typer.Exit(_measure(console, chosen, works, preset, baseline, seed, pin, folder))
+
+
+app.command("league")(league_command.league)
 
 
 @app.command("compare")
@@ -172,7 +173,7 @@ def _compare(
     interpreter.ensure()
     from . import compare
 
-    raise typer.Exit(compare.main_compare(a, b, _percent(fail_over), allocator, absolute))
+    raise typer.Exit(compare.main_compare(a, b, options.percent(fail_over), allocator, absolute))
 
 
 @app.command("report")
@@ -227,7 +228,7 @@ def _report(
         elif markdown:
             typer.echo(pages.page(summary.summarize(result)))
         else:
-            _present(_console(), result, file.parent)
+            _present(options.terminal(), result, file.parent)
     except summary.SummaryError as error:
         raise click.UsageError(str(error)) from None
     if charts is not None:
@@ -265,67 +266,6 @@ def _demo(context: typer.Context) -> None:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _check_cpus(text: str) -> None:
-    """Raises a usage error unless `text` is a list of CPUs, as in 0-3,8, that this process may use."""
-    wanted: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip())
-        if found is None:
-            raise click.UsageError(f"--pin {text!r}: a list of CPUs, as in 0 or 0-3,8")
-        wanted.update(range(int(found[1]), int(found[2] or found[1]) + 1))
-    allowed = os.sched_getaffinity(0)
-    if not wanted or not wanted <= allowed:
-        there = ", ".join(str(cpu) for cpu in sorted(allowed))
-        raise click.UsageError(f"--pin {text!r}: the CPUs that can be used here are {there}")
-
-
-def _percent(text: str) -> float:
-    """0.03 of "3%" or "3"."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
-    if found is None or not 0 < float(found[1]) <= 1000:
-        raise click.UsageError(f"{text!r} is not a percentage, as in 3%")
-    return float(found[1]) / 100
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|)", text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise click.UsageError(f"--budget {text!r}: a time as in 90s, 20m or 3h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
-
-
-def _adjusted(preset: catalog.Preset, budget: str, rounds: str, target: str) -> catalog.Preset:
-    if budget:
-        preset = replace(preset, budget_s=_seconds(budget))
-    if target:
-        preset = replace(preset, target=_percent(target))
-    if rounds:
-        found = re.fullmatch(r"(\d+)(?::(\d+))?", rounds)
-        least = int(found[1]) if found else 0
-        most = int(found[2]) if found and found[2] else max(least, preset.most_rounds)
-        if not 1 <= least <= most:
-            raise click.UsageError(f"--rounds {rounds!r}: LEAST[:MOST], as in 5:20")
-        preset = replace(preset, least_rounds=least, most_rounds=most)
-    return preset
-
-
-def _chosen(
-    available: Sequence[Allocator],
-    names: str,
-    preset: catalog.Preset,
-    baseline: str,
-    further: Sequence[str],
-) -> list[Allocator]:
-    """The columns, baseline first; those of --lib are always among them."""
-    from . import allocators as columns
-
-    if names in ("", "all"):
-        every = columns.of_preset(available, names or preset.allocators)
-        names = ",".join(allocator.name for allocator in every)
-    chosen = columns.choose(available, names)
-    return columns.choose(available, ",".join([baseline, *(a.name for a in chosen), *further]))
-
-
 def _works(
     preset: catalog.Preset, workloads: str, command: list[str], timeout: float
 ) -> list[catalog.Work]:
@@ -346,15 +286,6 @@ def _new_folder() -> Path:
 
 
 # --- the run --------------------------------------------------------------------------------------
-
-
-def _console() -> Console:
-    """The terminal; a file or a pipe has no width, and gets one at which no table breaks."""
-    from rich.console import Console
-
-    console = Console()
-    wide = not console.is_terminal and "COLUMNS" not in os.environ
-    return Console(width=140) if wide else console
 
 
 def _list(console: Console, allocators: Sequence[Allocator], works: Sequence[catalog.Work]) -> None:

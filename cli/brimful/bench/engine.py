@@ -21,7 +21,7 @@ from __future__ import annotations
 import random
 import statistics as plain_statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from . import launch, sample, statistics, tables
@@ -72,7 +72,12 @@ class Engine:
         self._random = random.Random(seed)
         self._listener = listener
         self._pinned = pinned
-        self._failed: set[tuple[str, str]] = set()
+        # A result that was begun earlier goes on: who failed in it is not run there again.
+        self._failed = {
+            (taken.cell, taken.allocator)
+            for taken in result.samples
+            if taken.status is not Status.OK
+        }
         self._done: set[str] = set()
         self._visited: set[str] = set()
         self._started_s = time.monotonic()
@@ -107,13 +112,14 @@ class Engine:
                 # A row that no longer fits is left out of this round; a cheaper one may still fit.
                 if self._left_s() - self._kept_s() < self._cost_s.get(work.cell.name, 0):
                     continue
-                self._visit(work, number)
+                self.visit(work, number)
             if self._left_s() <= self._kept_s():
                 break
         works = [work for work in self._works if not work.cell.missing]
         return all(self._rounds_of(work) >= self._least(work) for work in works)
 
-    def _visit(self, work: Work, number: int) -> None:
+    def visit(self, work: Work, number: int, without: Collection[str] = ()) -> None:
+        """Round `number` of one row: everybody once, but those named in `without`."""
         began = time.monotonic()
         if work.cell.name not in self._visited:
             self._visited.add(work.cell.name)
@@ -124,7 +130,7 @@ class Engine:
         if self._baseline is not None:
             turns.append((self._baseline, True))
         for allocator, again in self._random.sample(turns, len(turns)):
-            if (work.cell.name, allocator.name) in self._failed:
+            if allocator.name in without or (work.cell.name, allocator.name) in self._failed:
                 continue
             self._record(self._run(work, allocator, number, f"round {number + 1}", again))
         self._cost_s[work.cell.name] = time.monotonic() - began

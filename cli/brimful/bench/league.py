@@ -30,10 +30,12 @@ from .wording import (
     SHORT,
     absolute,
     against,
+    counted,
     interval,
     judged,
     lock_row,
     ratio_or_value,
+    sat_out,
     value,
     with_goal,
 )
@@ -373,7 +375,11 @@ def _failures(summary: Summary, console: Console) -> None:
 
 
 def _losses(summary: Summary, console: Console) -> None:
+    if slow := sat_out(summary):
+        _say(console, f"\n{slow}")
     for name in (s.allocator.name for s in summary.league if s.allocator.ours):
+        for line in counted(summary, name):
+            _say(console, line)
         losses = [loss for loss in summary.losses if loss.ours == name]
         if not losses:
             _say(

@@ -14,14 +14,18 @@ from .model import MEMORY
 from .summary import word
 from .tables import FIGURE, MAIN, OTHER, Summary, figures_of, own_key
 from .wording import (
+    ENOUGH,
     LOCK_HEADS,
     SHORT,
     absolute,
     against,
+    counted,
     interval,
     judged,
     lock_row,
+    named,
     ratio_or_value,
+    sat_out,
     value,
     with_goal,
 )
@@ -29,7 +33,7 @@ from .wording import (
 
 def page(summary: Summary) -> str:
     """All of it."""
-    parts = (_head, _league, _ratios, figures, locks, _ours, _losses, _failures, _missing)
+    parts = (_head, _league, _ratios, figures, locks, _ours, _verdicts, _failures, _missing)
     return "\n".join(line for part in parts for line in part(summary))
 
 
@@ -171,18 +175,19 @@ def _ours(summary: Summary) -> list[str]:
     return lines
 
 
-def _losses(summary: Summary) -> list[str]:
+def _verdicts(summary: Summary) -> list[str]:
     lines = []
     for name in (s.allocator.name for s in summary.league if s.allocator.ours):
-        losses = [loss for loss in summary.losses if loss.ours == name]
-        told = (
-            f"{loss.cell} {'memory ' if loss.metric == MEMORY else ''}{loss.against.ratio.median:.2f}"
-            f" ({loss.against.other})"
-            for loss in losses
-        )
-        lines.append(f"Rows in which {name} is shown to lose: {'; '.join(told) or 'none'}.")
+        lines += [f"- {line}" for line in counted(summary, name)]
+        for what, shown in (
+            (f"Rows in which {name} is shown to lose", summary.losses),
+            (f"Rows in which {name} is shown to win", summary.wins),
+            (f"Rows without enough rounds to say of {name}", summary.open),
+        ):
+            lines += ["", f"{what}: {named([one for one in shown if one.ours == name])}."]
         lines.append("")
-    return lines
+    slow = sat_out(summary)
+    return [*lines, f"{ENOUGH}.", "", *([slow, ""] if slow else [])] if lines else []
 
 
 def _failures(summary: Summary) -> list[str]:

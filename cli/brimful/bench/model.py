@@ -203,7 +203,8 @@ class Result:
 
 
 def save(result: Result, path: Path) -> None:
-    """Write the file in one step: whoever reads meanwhile sees the old one or the new one.
+    """Write the file in one step: whoever reads meanwhile, or after a loss of power, sees the old
+    one or the new one.
 
     Paths inside the checkout are written relative to it: they mean the same on another machine, and
     say nothing about this one.
@@ -212,7 +213,10 @@ def save(result: Result, path: Path) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     text = _text(dataclasses.asdict(result))
     try:
-        fresh.write_text(text.replace(f"{locate.project_root()}/", ""))
+        with fresh.open("w") as file:
+            file.write(text.replace(f"{locate.project_root()}/", ""))
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(fresh, path)
     except OSError as error:
         fresh.unlink(missing_ok=True)

@@ -41,6 +41,8 @@ from scipy import stats  # type: ignore[import-untyped,unused-ignore]
 
 LEVEL = 0.95  # of every interval
 FEWEST_PAIRS = 5  # below it nothing is claimed
+ENOUGH_PAIRS = 10  # with so many a row is known as well as its noise lets it be
+NARROW = 0.03  # a row whose interval is within ± this needs no more rounds than FEWEST_PAIRS
 FEWEST_WORKLOADS = 5  # below it a mean speaks of its own rows only
 RESAMPLES = 2000  # of a geometric mean; the Monte Carlo error of its ends is 1.5 % of its width
 SEED = 20130620
@@ -261,6 +263,15 @@ def narrow_enough(ratio: Ratio, target: float) -> bool:
     Width decides, never the verdict: who repeats until a difference shows will see one in the end.
     """
     return ratio.claims and ratio.half_width <= target
+
+
+def enough_rounds(ratio: Ratio) -> bool:
+    """Whether a row may be called won or lost: ENOUGH_PAIRS rounds, or fewer whose interval is narrow.
+
+    A wide interval of few rounds that happens to exclude 1 is what luck makes most easily. Width and
+    number decide here, never the verdict, as in narrow_enough.
+    """
+    return ratio.pairs >= ENOUGH_PAIRS or narrow_enough(ratio, NARROW)
 
 
 def noise(logs: ArrayLike) -> Noise:

@@ -37,10 +37,10 @@ from .tables import (
     Entry,
     Headline,
     Judged,
-    Loss,
     NoiseFloor,
     Row,
     Samples,
+    Shown,
     Standing,
     Summary,
     Tally,
@@ -59,10 +59,10 @@ __all__ = [
     "Entry",
     "Headline",
     "Judged",
-    "Loss",
     "NoiseFloor",
     "Row",
     "Samples",
+    "Shown",
     "Standing",
     "Summary",
     "SummaryError",
@@ -146,7 +146,10 @@ class _Maker:
             common_rows=tuple(common),
             not_common=tuple(not_common),
             missing=tuple(a for a in self.result.allocators if a.missing),
-            losses=_losses(rows),
+            losses=_shown(rows, Verdict.WORSE),
+            wins=_shown(rows, Verdict.BETTER),
+            level=_shown(rows, Verdict.SAME),
+            open=_shown(rows, Verdict.TOO_FEW),
             headlines=tuple(self._headlines(league, rows, common)),
             frontier=statistics.frontier(points),
             contention=tuple(self._contention()),
@@ -420,15 +423,21 @@ def _tally(name: str, metric: str, rows: Iterable[Row]) -> Tally:
     return Tally(*(verdicts.count(verdict) for verdict in order))
 
 
-def _losses(rows: Iterable[Row]) -> tuple[Loss, ...]:
+def _shown(rows: Iterable[Row], wanted: Verdict) -> tuple[Shown, ...]:
+    """Of ours over the best rivals, what is shown so; the largest difference first."""
     found = [
-        Loss(row.cell.name, name, metric, against)
+        Shown(row.cell.name, name, metric, against)
         for row in rows
         for name, by_metric in row.ours.items()
         for metric, against in by_metric.items()
-        if against.verdict is Verdict.WORSE
+        if _verdict_of_row(against) is wanted
     ]
-    return tuple(sorted(found, key=lambda loss: -loss.against.ratio.median))
+    return tuple(sorted(found, key=lambda one: -abs(math.log(one.against.ratio.median))))
+
+
+def _verdict_of_row(against: Against) -> Verdict:
+    """The verdict, or TOO_FEW of a row that has not been run often enough to be won or lost."""
+    return against.verdict if statistics.enough_rounds(against.ratio) else Verdict.TOO_FEW
 
 
 def _count_intervals(rows: Iterable[Row]) -> int:

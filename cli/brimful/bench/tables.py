@@ -150,13 +150,28 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True)
-class Loss:
-    """A row in which ours is shown to be worse than `against.other`."""
+class Shown:
+    """What a row says of ours over `against.other`, the best rival there in this metric."""
 
     cell: str
     ours: str
     metric: str
     against: Against
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """One of ours in one metric, row by row against the best rival there."""
+
+    wins: tuple[Shown, ...]
+    losses: tuple[Shown, ...]
+    level: tuple[Shown, ...]
+    open: tuple[Shown, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a ratio at all."""
+        return len(self.wins) + len(self.losses) + len(self.level) + len(self.open)
 
 
 @dataclass(frozen=True)
@@ -183,7 +198,12 @@ class Summary:
     common_rows: tuple[str, ...]
     not_common: tuple[tuple[str, str], ...]  # (allocator, why the common rows do without it)
     missing: tuple[Allocator, ...]
-    losses: tuple[Loss, ...]  # to the best rival of the row, worst first
+    losses: tuple[
+        Shown, ...
+    ]  # rows with enough rounds in which ours is shown to be worse, worst first
+    wins: tuple[Shown, ...]  # the same, better, best first
+    level: tuple[Shown, ...]  # rows with enough rounds in which no difference is shown
+    open: tuple[Shown, ...]  # rows without enough rounds, whatever their ratio is
     headlines: tuple[Headline, ...]
     frontier: tuple[str, ...]  # time against memory, over the common rows
     contention: tuple[Contended, ...]  # cells × allocators, if there were runs for lock counters
@@ -191,6 +211,15 @@ class Summary:
 
     def row(self, cell: str) -> Row:
         return next(row for row in self.rows if row.cell.name == cell)
+
+    def verdicts(self, ours: str, metric: str) -> Verdicts:
+        """What the rows say of one of ours against the best rival of each."""
+        return Verdicts(
+            *(
+                tuple(one for one in shown if (one.ours, one.metric) == (ours, metric))
+                for shown in (self.wins, self.losses, self.level, self.open)
+            )
+        )
 
     @property
     def present(self) -> list[str]:

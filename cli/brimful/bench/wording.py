@@ -11,9 +11,20 @@ import math
 from collections.abc import Sequence
 
 from .contention import METRICS, Contended
-from .model import Metric, Status
-from .statistics import Mean, Ratio, Verdict
-from .tables import Entry, Judged, Row, Standing, Summary, own_key, seconds_per_unit
+from .model import MEMORY, Metric, Status
+from .statistics import ENOUGH_PAIRS, FEWEST_PAIRS, NARROW, Mean, Ratio, Verdict
+from .tables import (
+    ROW,
+    Entry,
+    Judged,
+    Row,
+    Shown,
+    Standing,
+    Summary,
+    own_key,
+    seconds_per_unit,
+    title,
+)
 
 SHORT = {
     Status.FAILED: "failed",
@@ -167,3 +178,45 @@ def judged(summary: Summary, standing: Standing, of: Judged | None, short: bool 
     same = UNDECIDED.get(of.verdict, "")
     text = number(of.mean.mean) if short else interval(of.mean)
     return f"{text}{same}"
+
+
+# The rule of statistics.enough_rounds, for whoever reads a count of verdicts.
+ENOUGH = (
+    f"Enough rounds are {ENOUGH_PAIRS}, or {FEWEST_PAIRS}"
+    f" where the interval is within ± {NARROW:.0%}"
+)
+
+
+def counted(summary: Summary, ours: str) -> list[str]:
+    """For each metric a sentence: rows won, lost, level, and those with too few rounds to say."""
+    lines = []
+    for metric in ROW:
+        found = summary.verdicts(ours, metric)
+        if found.rows:
+            lines.append(
+                f"{ours}, {title(metric)}, against the best rival of each of {found.rows} rows:"
+                f" shown to win in {len(found.wins)}, to lose in {len(found.losses)}; no difference"
+                f" shown in {len(found.level)}; not enough rounds to say in {len(found.open)}."
+            )
+    return lines
+
+
+def named(rows: Sequence[Shown]) -> str:
+    """Rows with their ratio and the rival: "xmalloc 1.25 (snmalloc)", of memory said so."""
+    told = (
+        f"{one.cell} {'memory ' if one.metric == MEMORY else ''}{one.against.ratio.median:.2f}"
+        f" ({one.against.other})"
+        for one in rows
+    )
+    return "; ".join(told) or "none"
+
+
+def sat_out(summary: Summary) -> str:
+    """Who was too slow for the later rounds of a league's rows; "" if nobody was."""
+    rows = summary.result.options.get("sat_out", {})
+    told = "; ".join(f"{row}: {', '.join(names)}" for row, names in rows.items())
+    return (
+        f"Far slower than the others, so not in the later rounds of the row: {told}."
+        if told
+        else ""
+    )

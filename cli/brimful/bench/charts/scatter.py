@@ -128,7 +128,9 @@ def _pixels(rows: Sequence[Row]) -> list[tuple[float, float]]:
     for row in rows:
         spot = []
         for key, length in zip("xy", SIZE, strict=True):
-            values = [math.log(row[key]) for row in rows]
+            # The axes span the intervals, too.
+            names = (key, f"{key}_low", f"{key}_high")
+            values = [math.log(other[name]) for other in rows for name in names if other.get(name)]
             span = max(values) - min(values) or 1.0
             spot.append(30 + (length - 60) * (math.log(row[key]) - min(values)) / span)
         spots.append((spot[0], SIZE[1] - spot[1]))

@@ -26,6 +26,7 @@ from ..charts import export_charts, overview, render
 from ..charts.parts import Figure, slug
 from ..model import Result
 from ..summary import Summary, SummaryError, summarize
+from ..wording import counted
 from . import tables, words
 from .markup import Markup, bullets, element, join, markup, paragraph
 
@@ -164,7 +165,8 @@ def _duels(summary: Summary, ours: str) -> list[Markup]:
     lost = tables.losses(summary, ours)
     if lost is None:
         lost = paragraph(f"In no row is {ours} shown to be worse than the best rival there.")
-    return [lost, tables.rows(summary, ours)]
+    counts = [paragraph(line) for line in counted(summary, ours)]
+    return [*counts, lost, tables.rows(summary, ours)]
 
 
 def _further(summary: Summary) -> Iterable[Markup]:

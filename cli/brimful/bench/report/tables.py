@@ -13,7 +13,7 @@ from .. import summary as tables
 from ..charts.parts import kib, own, percent
 from ..model import MEMORY, Allocator, Cell, Status
 from ..statistics import Estimate
-from ..summary import MAIN, Against, Entry, Judged, Loss, Row, Summary, Tally
+from ..summary import MAIN, Against, Entry, Judged, Row, Shown, Summary, Tally
 from ..tables import figures_of, seconds_per_unit
 from ..wording import LOCK_HEADS, MISSED, absolute, lock_row, other_unit, with_goal
 from .markup import Markup, element, join, table
@@ -205,7 +205,7 @@ def losses(summary: Summary, ours: str) -> Markup | None:
     return table(f"Where {ours} loses, worst first", heads, lines, numbers=(3, 4, 5))
 
 
-def _figure_name(summary: Summary, loss: Loss) -> str:
+def _figure_name(summary: Summary, loss: Shown) -> str:
     if loss.metric == tables.OTHER:
         return summary.row(loss.cell).cell.figure.replace("_", " ")
     return tables.title(loss.metric)
