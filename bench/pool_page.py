@@ -16,7 +16,7 @@ from pathlib import Path
 import benchlib
 import pages
 from benchlib import BenchError, paired_ratio
-from metrics import human
+from brimful.bench.study.pages import human
 from pages import table
 from pool_goals import NAMES, STATES, goals
 from pool_rows import BANDS, QUANTILES, SHOWN_BANDS

@@ -24,9 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import benchlib
-import metrics
 import pages
-import pairs
 import pool_page
 
 PAGE = benchlib.ROOT / "docs" / "evaluation.md"
@@ -67,7 +65,7 @@ MEMORY_CHARTS = {
     "memory-thinned-small": "Resident memory over time: nine small objects in ten freed",
     "memory-thinned-mixed": "Resident memory over time: nine objects of all sizes in ten freed",
 }
-KINDS = (*BENCH, "pools", "demo", "pairs", "metrics")
+KINDS = (*BENCH, "pools", "demo")
 
 
 def row(cells: list[str]) -> str:
@@ -123,72 +121,6 @@ def demo(data: dict[str, Any]) -> list[str]:
     lines += table(["program", "measure", "system", "brimful", "ratio [95 %]"], rows)
     lines += [f"- {p['name']}: {p['what']} ({len(p['rounds'])} pairs)" for p in data["programs"]]
     return [*lines, ""]
-
-
-def pair_figures(data: dict[str, Any]) -> list[str]:
-    lines = ["### malloc+free pairs, ns, K live objects freed in random order", ""]
-    names = [
-        name for name in data["allocators"] if any(name in c["ns_per_pair"] for c in data["cells"])
-    ]
-    ours = [name for name in names if name in pairs.OURS]
-    rows = []
-    for cell in data["cells"]:
-        values = []
-        for name in names:
-            value = cell["ns_per_pair"].get(name)
-            shown = "—" if value is None else f"{value:.1f}"
-            values.append(f"**{shown}**" if name == cell["best_rival"] else shown)
-        ratios = [interval(cell["ratio"][name]) if name in cell["ratio"] else "—" for name in ours]
-        rows.append(
-            [f"{cell['live']:,} · {cell['size']}", f"{cell['ns_loop']:.1f}", *values, *ratios]
-        )
-    heads = ["K · size", "loop alone", *names, *(f"{name} ÷ best rival" for name in ours)]
-    lines += table(heads, rows)
-    lines += ["Bold: the best rival of the cell.", ""]
-    for name, verdict in data["conclusions"].items():
-        lines.append(
-            f"- {name}: geometric mean **{verdict['geometric_mean']:.3f}** of the best rival per cell "
-            f"(goal ≤ {pairs.GOAL_MEAN:.2f}); worst cell {verdict['worst_cell']} at "
-            f"{verdict['worst_ratio']:.3f} (goal ≤ {pairs.GOAL_CELL:.2f})."
-        )
-    lost = [
-        f"{name} at {cell['live']:,} · {cell['size']} ({ratio['median']:.3f})"
-        for cell in data["cells"]
-        for name, ratio in cell["ratio"].items()
-        if ratio["median"] > 1
-    ]
-    lines.append(f"- Cells where the best rival is faster: {', '.join(lost) or 'none'}.")
-    lines += [f"- `{line}`" for line in data.get("front_ends", {}).values() if line]
-    return [*lines, ""]
-
-
-def metric_figures(data: dict[str, Any]) -> list[str]:
-    lines = ["### Footprint, start-up and give-back", ""]
-    results = data["results"]
-    seconds = data["options"]["seconds"]
-    heads = ["allocator", "start-up over glibc, ms", "trivial RSS, KiB", "of that written, KiB"]
-    heads += [f"beyond {metrics.LIVE_BYTES >> 20} MiB live in {metrics.LIVE_OBJECT} B"]
-    heads += [f"1 GiB in {metrics.human(size)} back after" for size in metrics.FREED_OBJECTS]
-    rows = []
-    for name in data["allocators"]:
-        start = results.get("startup", {}).get(name, {})
-        small = results.get("trivial", {}).get(name, {})
-        extra = results.get("metadata", {}).get(name, {})
-        back = results.get("giveback", {}).get(name, {})
-        rows.append(
-            [
-                name,
-                f"{start['over_glibc_ms']:+.3f}" if start else "—",
-                f"{small['rss_kib']:.0f}" if small else "—",
-                f"{small['private_dirty_kib']:.0f}" if small else "—",
-                f"{extra['overhead'] * 100:.2f} %" if extra else "—",
-                *(
-                    metrics.give_back_cell(back.get(str(size)), seconds)
-                    for size in metrics.FREED_OBJECTS
-                ),
-            ]
-        )
-    return lines + table(heads, rows)
 
 
 def pool_figures(data: dict[str, Any]) -> list[str]:
@@ -257,7 +189,7 @@ def said(arguments: list[str], path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-MAKERS = {"pools": pool_figures, "demo": demo, "pairs": pair_figures, "metrics": metric_figures}
+MAKERS = {"pools": pool_figures, "demo": demo}
 
 
 def figures(files: list[Path]) -> str:

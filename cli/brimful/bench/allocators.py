@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .. import __version__, locate
 from . import proof
-from .model import Allocator
+from .model import Allocator, BenchError
 
 SYSTEM = "glibc"  # what every program has by itself; the default baseline
 OURS = "brimful"
@@ -46,7 +46,7 @@ VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")}
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 
-class AllocatorError(Exception):
+class AllocatorError(BenchError):
     """An allocator was asked for that does not exist; the message names those that do."""
 
 

@@ -242,16 +242,12 @@ def _script(name: str, arguments: list[str]) -> None:
     os.execv(PYTHON, [PYTHON, path, *arguments])
 
 
-@app.command("micro", context_settings=FORWARD)
-def _micro(context: typer.Context) -> None:
-    """malloc+free pairs on a heap of K live objects (bench/pairs.py; --help there)."""
-    _script("pairs.py", context.args)
+@app.command("study", context_settings=FORWARD)
+def _study(context: typer.Context) -> None:
+    """Measurements with a folder of their own (bench/studies/); alone it lists them."""
+    from .study import command
 
-
-@app.command("metrics", context_settings=FORWARD)
-def _metrics(context: typer.Context) -> None:
-    """Start-up, trivial RSS, metadata and give-back (bench/metrics.py; --help there)."""
-    _script("metrics.py", context.args)
+    raise typer.Exit(command.main(context.args))
 
 
 @app.command("demo", context_settings=FORWARD)

@@ -323,7 +323,9 @@ def expected_misses(intervals: int) -> float:
 # --- means over cells ----------------------------------------------------------------------------
 
 
-def geometric_mean(workloads: Mapping[str, Sequence[Iterable[float]]], *, beyond: bool = True) -> Mean:
+def geometric_mean(
+    workloads: Mapping[str, Sequence[Iterable[float]]], *, beyond: bool = True
+) -> Mean:
     """The geometric mean [5] of cells, each given by the logarithms of its rounds' ratios.
 
     `workloads` maps a workload to its cells. Every workload counts once: the points of a sweep are
