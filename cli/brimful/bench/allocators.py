@@ -73,6 +73,14 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
     return [_checked(allocator) for allocator in found]
 
 
+def pair(library: str = "", conf: str = "") -> tuple[Allocator, Allocator]:
+    """The system's malloc and brimful alone, whatever rivals there are."""
+    ours = _ours()[0]
+    settings = {"BRIMFUL_CONF": conf} if conf else {}
+    ours = replace(ours, library=os.path.abspath(library or ours.library), settings=settings)
+    return _system(), _checked(ours)
+
+
 def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
     """What a preset compares: "few", "main", "all", "threads", which is all with each front end of
     brimful, or "memory", which is the main ones and brimful with its background thread. What is

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from . import catalog, engine
     from .model import Allocator, Result
 
-PYTHON = "/usr/bin/python3"
 SAVE_EVERY_S = 60.0
 FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -232,28 +231,12 @@ def _report(
         report.export_charts(result, charts, keys=chart)
 
 
-def _script(name: str, arguments: list[str]) -> None:
-    """Hand over to a script of bench/."""
-    path = os.path.join(locate.project_root(), "bench", name)
-    if not os.path.exists(path):
-        typer.echo(f"brimful: no {path}: the benchmarks need a checkout", err=True)
-        raise typer.Exit(1)
-    sys.stdout.flush()
-    os.execv(PYTHON, [PYTHON, path, *arguments])
-
-
 @app.command("study", context_settings=FORWARD)
 def _study(context: typer.Context) -> None:
     """Measurements with a folder of their own (bench/studies/); alone it lists them."""
     from .study import command
 
     raise typer.Exit(command.main(context.args))
-
-
-@app.command("demo", context_settings=FORWARD)
-def _demo(context: typer.Context) -> None:
-    """Real programs under the system's allocator and brimful (bench/run_demo.py; --help there)."""
-    _script("run_demo.py", context.args)
 
 
 # --- arguments ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ From the inside out (each module imports only those above it):
     records     what a study measured, in the envelope of docs/bench-format.md
     pages       figures and charts in the pages of docs/, between two comments
     contenders  which allocators take part
+    hugepages   the system's transparent hugepages while something runs
     registry    the studies of this checkout
     runs        studies that are several runs of `brimful bench`
     command     the command line

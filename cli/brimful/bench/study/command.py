@@ -173,7 +173,8 @@ def measure(study: Study, options: argparse.Namespace) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     if record.results:
-        print("\n".join(pages.aligned(study.show(record))))
+        for line in pages.aligned(study.show(record)):
+            print(line)
     for what, reason in record.not_measured.items():
         print(f"{what}: not measured: {reason}")
     if not record.finished:
