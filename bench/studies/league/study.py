@@ -24,15 +24,15 @@ FEW = ["--allocators", "glibc,brimful", "--rounds", "1:1"]
 PARTS = {
     "league": Part(
         "The league: workloads under every allocator",
-        [],
+        ["--workloads", "threads,single,compute,large,latency,sweep,start"],
         "45m",
-        ["--quick", "--budget", "90s", *FEW],
+        ["--budget", "90s", *FEW],
         CHARTS,
     ),
     "memory": Part(
         "Memory over time: what stays when work ends",
-        ["--workloads", "memory", "--allocators", "all"],
-        "10m",
+        ["--workloads", "memory", "--rounds", "5:5"],
+        "14m",
         ["--budget", "60s", *FEW],
         CHARTS,
     ),

@@ -1,58 +1,42 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """A Java service with inference under load: how much its resident memory grows, by allocator.
 
 The question comes from a search service whose resident memory grew by 2.5 GB under load with glibc
-and by 0.5 GB with others. bench/service/Service.java is such a service: a network that finds text in
-images runs for each request, sixteen at a time, then it rests. Every allocator has a fresh process
-in each round, in an order drawn anew, and gets the same requests. Resident memory is read four times
-a second from /proc/PID/smaps_rollup; what is compared is its growth from before the load to the end
-of the rest. Java's heap has a fixed size and is touched at the start, so it does not grow.
+and by 0.5 GB with others. Service.java is such a service: a network that finds text in images runs for
+each request, sixteen at a time, then it rests. Every allocator has a fresh process in each round, in an
+order drawn anew, and gets the same requests. Resident memory is read four times a second from
+/proc/PID/smaps_rollup; what is compared is its growth from before the load to the end of the rest.
+Java's heap has a fixed size and is touched at the start, so it does not grow.
 
 ONNX Runtime (Maven) and the network (a Python package) are fetched once, into build/service/, and
-compared with the checksums below. Raw data go to bench/results/service-DATE.json; the table and the
-chart of docs/guide/service.md are made from that and from nothing else.
-
-Exit codes: 0 measured, 1 something failed or a goal is missed, 2 wrong usage, 130 interrupted (what
-was measured is shown, not kept).
+compared with the checksums below.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import random
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import benchlib
-import pages
-from benchlib import BenchError
-from brimful.bench import allocators
+from brimful.bench import launch
 from brimful.bench.model import Allocator
+from brimful.bench.study import contenders, records
+from brimful.bench.study.model import ROOT, Data, Option, Run, Study, StudyError
+from brimful.bench.study.pages import Place
+from brimful.bench.study.pages import table as page_table
 from rivals import sources
 from rivals.recipes import BuildError
 
-try:
-    import altair as alt
-
-    from brimful.bench.charts import look, parts
-except ImportError:
-    sys.exit("run_service: altair is missing: run it by tools/in_venv.sh bench/run_service.py")
-
-PAGE = benchlib.ROOT / "docs" / "guide" / "service.md"
-FOLDER = benchlib.ROOT / "build" / "service"
-SOURCE = benchlib.ROOT / "bench" / "service" / "Service.java"
+FOLDER = ROOT / "build" / "service"
+SOURCE = Path(__file__).with_name("Service.java")
 
 RUNTIME = ("com.microsoft.onnxruntime:onnxruntime:1.19.2", "onnxruntime-1.19.2.jar")
 RUNTIME_SHA256 = "ddab9113a453c0200ac16caf308b76bc8e84653ddc11969983b783dff34397b2"
@@ -68,20 +52,19 @@ MOST_S = 600
 DEFAULT = "glibc,brimful,brimful-background,jemalloc,gperftools,mimalloc3,snmalloc,rpmalloc"
 BASELINE, OURS = "glibc", "brimful"
 GOAL = 0.25  # of glibc's growth
-Data = dict[str, Any]
 
 
 # --- what it is made of -------------------------------------------------------------------------
 
 
 def fetched(name: str, sha256: str, command: Sequence[str]) -> Path:
-    """The file `name`, fetched by `command` unless it is there. Raises BenchError."""
+    """The file `name`, fetched by `command` unless it is there. Raises StudyError."""
     path = FOLDER / name
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise BenchError(f"{name} cannot be fetched: {(done.stdout + done.stderr)[-300:]}")
+            raise StudyError(f"{name} cannot be fetched: {(done.stdout + done.stderr)[-300:]}")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     sources.compare(sha256, found, name)
     return path
@@ -91,7 +74,7 @@ def prepare() -> list[str]:
     """The service, compiled, and what it needs; returns its command line without its arguments."""
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
-            raise BenchError(f"{program} is missing: tools/install-deps.sh service")
+            raise StudyError(f"{program} is missing: tools/install-deps.sh service")
     copy = [f"-Dartifact={RUNTIME[0]}", f"-DoutputDirectory={FOLDER}"]
     runtime = fetched(RUNTIME[1], RUNTIME_SHA256, ["mvn", "-q", "-B", "dependency:copy", *copy])
     download = ["download", "--no-deps", "--dest", str(FOLDER), NETWORK[0]]
@@ -102,7 +85,7 @@ def prepare() -> list[str]:
     compiler = ["javac", "-Xlint:all", "-Werror", "-cp", str(runtime), "-d", str(FOLDER)]
     done = subprocess.run([*compiler, str(SOURCE)], capture_output=True, text=True)
     if done.returncode != 0:
-        raise BenchError(f"{SOURCE.name} does not compile: {done.stderr[-500:]}")
+        raise StudyError(f"{SOURCE.name} does not compile: {done.stderr[-500:]}")
     return [*JAVA, "-cp", f"{FOLDER}:{runtime}", "Service", str(FOLDER / MODEL)]
 
 
@@ -117,12 +100,6 @@ def resident_mib(pid: int) -> float:
     raise ProcessLookupError(pid)
 
 
-def environment(allocator: Allocator) -> dict[str, str]:
-    preload = {"LD_PRELOAD": allocator.library} if allocator.library else {}
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("LD_PRELOAD", "BRIMFUL"))}
-    return kept | preload | allocator.settings
-
-
 def listen(process: subprocess.Popen[str], began: float, said: list[Data]) -> None:
     assert process.stdout is not None
     for line in process.stdout:
@@ -134,7 +111,7 @@ def sample(allocator: Allocator, command: Sequence[str]) -> Data:
     began = time.monotonic()
     process = subprocess.Popen(
         command,
-        env=environment(allocator),
+        env=launch.environment(allocator),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -155,16 +132,16 @@ def sample(allocator: Allocator, command: Sequence[str]) -> Data:
             except OSError:
                 pass  # it ends just now
             if time.monotonic() - began > MOST_S:
-                raise BenchError(f"{allocator.name}: no end after {MOST_S} s")
+                raise StudyError(f"{allocator.name}: no end after {MOST_S} s")
             time.sleep(EVERY_S)
     finally:
         process.kill()
         listener.join()
     errors = process.stderr.read() if process.stderr is not None else ""
     if process.returncode != 0 or [part["part"] for part in said] != ["load", "rest", "end"]:
-        raise BenchError(f"{allocator.name}: exit code {process.returncode}: {errors[-400:]}")
+        raise StudyError(f"{allocator.name}: exit code {process.returncode}: {errors[-400:]}")
     if allocator.library and str(Path(allocator.library).resolve()) not in served_by:
-        raise BenchError(f"{allocator.name}: the process has not loaded {allocator.library}")
+        raise StudyError(f"{allocator.name}: the process has not loaded {allocator.library}")
     return figures_of(curve, said) | {"curve": curve, "parts": said}
 
 
@@ -188,16 +165,24 @@ def figures_of(curve: Sequence[tuple[float, float]], said: Sequence[Data]) -> Da
     }
 
 
-def measure(chosen: Sequence[Allocator], command: Sequence[str], rounds: int) -> Data:
-    found: Data = {allocator.name: [] for allocator in chosen}
-    for number in range(rounds):
-        for allocator in random.sample(list(chosen), len(chosen)):
-            found[allocator.name].append(sample(allocator, command))
-            growth = found[allocator.name][-1]["growth_mib"]
+def measure(run: Run) -> None:
+    chosen = contenders.chosen(run)
+    if not {BASELINE, OURS} <= {one.name for one in chosen}:
+        raise StudyError(f"{BASELINE} and {OURS} must be among the allocators")
+    options = run.options
+    try:
+        command = [*prepare(), str(THREADS), str(options.requests), str(options.rest)]
+    except BuildError as error:
+        raise StudyError(str(error)) from None
+    found: Data = run.record.results.setdefault("samples", {one.name: [] for one in chosen})
+    generator = random.Random(options.seed)
+    for number in range(options.rounds):
+        for one in generator.sample(chosen, len(chosen)):
+            found[one.name].append(sample(one, command))
+            growth = found[one.name][-1]["growth_mib"]
             print(
-                f"round {number + 1} of {rounds}: {allocator.name}: {growth:+.0f} MiB", flush=True
+                f"round {number + 1} of {options.rounds}: {one.name}: {growth:+.0f} MiB", flush=True
             )
-    return found
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -218,7 +203,7 @@ def table(found: Data) -> list[str]:
         cells.append(f"{middle(samples, 'growth_mib') / base:.2f}")
         cells += [f"{middle(samples, key):.1f}" for key in ("requests_per_s", "p50_ms", "p99_ms")]
         rows.append(cells)
-    return pages.table(["allocator", *head], rows)
+    return page_table(["allocator", *head], rows)
 
 
 def share(found: Data) -> float:
@@ -231,89 +216,44 @@ def verdict(found: Data) -> str:
     return f"Growth of {OURS} over glibc's: {share(found):.2f} (goal: at most {GOAL:.2f}), {word}."
 
 
-def chart(found: Data) -> alt.TopLevelMixin:
-    names = list(found)
-    known = [one for one in allocators.known() if one.name in names]
-    styles = look.styles(known)
-    rows = [
-        {"allocator": name, "at": at, "mib": mib, "width": styles[name].width}
-        for name in names
-        for at, mib in found[name][0]["curve"]
-    ]
-    lines = alt.Chart(parts.data(rows)).mark_line(aria=False)
-    encoded = lines.encode(
-        x=alt.X("at:Q", axis=parts.quiet_axis("seconds")),
-        y=alt.Y("mib:Q", axis=parts.quiet_axis("resident, MiB")),
-        strokeWidth=parts.width(),
-        **parts.series(names, styles),
-    )
-    return encoded.properties(width=640, height=300).configure(**look.config())
+def told(record: records.Record) -> list[str]:
+    """What was measured; nothing if it was ended before both had a turn."""
+    found = {name: samples for name, samples in record.results["samples"].items() if samples}
+    if not {BASELINE, OURS} <= found.keys():
+        return ["Ended before both glibc and brimful had a turn."]
+    return [*table(found), verdict(found)]
 
 
-def draw(found: Data) -> list[str]:
+def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
+    from studies.service import charts
+
+    path = files["service"]
+    record = records.load(path)
+    facts, found, options = record.environment, record.results["samples"], record.options
     meaning = "Resident memory of the service over time, by allocator"
-    return pages.picture(PAGE, "service", chart(found), meaning)
+    source = (
+        f"{place.source(path, facts)}; {options['requests']} requests, {THREADS} threads, "
+        f"{options['rounds']} rounds (medians; the chart shows the first); {facts['cpu']}, "
+        f"{facts['cpus_allowed']} CPUs."
+    )
+    drawn = place.chart("service", charts.chart(found), meaning)
+    return {"": [*drawn, *told(record), "", source]}
 
 
-def write_page(path: Path) -> None:
-    result = json.loads(path.read_text())
-    facts, found = result["environment"], result["samples"]
-    lines = [
-        *draw(found),
-        *table(found),
-        verdict(found),
-        "",
-        f"Raw data: [`{path.name}`](../../bench/results/{path.name}), {facts['date']}, commit "
-        f"`{facts['commit'][:12]}`; {result['requests']} requests, {THREADS} threads, "
-        f"{result['rounds']} rounds (medians; the chart shows the first); {facts['cpu']}, "
-        f"{facts['cpus']} CPUs.",
-    ]
-    PAGE.write_text(pages.filled(PAGE, "run_service.py", "\n".join(lines)))
-    print(f"{benchlib.path_for_record(PAGE)}: figures of {path.name}")
-
-
-def run(options: argparse.Namespace) -> int:
-    chosen = allocators.choose(allocators.known(), options.allocators)
-    absent = [one for one in chosen if one.missing]
-    for one in absent:
-        print(f"{one.name} is left out: {one.missing}")
-    chosen = [one for one in chosen if not one.missing]
-    if not {BASELINE, OURS} <= {one.name for one in chosen}:
-        raise BenchError(f"{BASELINE} and {OURS} must be among the allocators")
-    command = [*prepare(), str(THREADS), str(options.requests), str(options.rest)]
-    found = measure(chosen, command, options.rounds)
-    print("\n".join([*table(found), verdict(found)]))
-    if not options.keep:
-        return 0 if share(found) <= GOAL else 1
-    path = benchlib.RESULTS / f"service-{benchlib.stamp()}.json"
-    facts = {"what": "bench/run_service.py", "environment": benchlib.environment()}
-    used = {"requests": options.requests, "rest_s": options.rest, "rounds": options.rounds}
-    who = {"allocators": {one.name: [one.title, one.version, one.origin] for one in chosen}}
-    benchlib.save_json(path, facts | used | who | {"samples": found})
-    write_page(path)
-    return 0 if share(found) <= GOAL else 1
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("file", nargs="?", type=Path, help="a result to show, instead of a new run")
-    parser.add_argument("--allocators", default=DEFAULT, metavar="A,B", help=f"default: {DEFAULT}")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--requests", type=int, default=800)
-    parser.add_argument("--rest", type=int, default=15, metavar="SECONDS", help="after the load")
-    parser.add_argument("--no-keep", dest="keep", action="store_false", help="print, write nothing")
-    options = parser.parse_args()
-    try:
-        if options.file is not None:
-            write_page(options.file)
-            return 0
-        return run(options)
-    except (BenchError, BuildError, allocators.AllocatorError, OSError) as error:
-        print(f"run_service: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    "service",
+    title="How much does a Java service with inference grow under load?",
+    time="15 minutes",
+    short_time="2 minutes",
+    measure=measure,
+    show=told,
+    figures=figures,
+    pages=("docs/guide/service.md",),
+    options={
+        "allocators": contenders.option(DEFAULT, f"{BASELINE},{OURS}"),
+        "rounds": Option("turns of each allocator", 2, 1),
+        "requests": Option("requests of each run", 800, 200),
+        "rest": Option("seconds of rest after the load", 15, 5),
+    },
+    needs=("tools/install-deps.sh bench", "tools/install-deps.sh service", "make lib"),
+)

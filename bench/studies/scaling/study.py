@@ -1,40 +1,25 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What brimful costs on machines with more CPUs than this one: writes the figures of docs/scaling.md.
+"""What brimful costs on machines with more CPUs than this one.
 
 Runs the simulated machines of tests/topology at several numbers of CPUs: `topology` for the events
 (its library is the shipped one), `topology_traffic` for cache lines and locks, and `hold_times` for
 the time that a lock is held. From these counts and from public figures of what it takes to move a
 cache line, it derives time for each operation, use of the locks, and memory.
-
-The raw data go to bench/results/scaling-DATE.json; the tables between the marker lines of
-docs/scaling.md and the charts beside them are made from that and from nothing else.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import benchlib
-import pages
-from benchlib import BenchError
+from brimful.bench.study import records
+from brimful.bench.study.model import ROOT, Data, Run, Study, StudyError
+from brimful.bench.study.pages import Place, table
 
-try:
-    import altair as alt
-
-    from brimful.bench.charts import look
-    from brimful.bench.charts.parts import Layered, quiet_axis
-    from brimful.bench.charts.parts import data as inline
-except ImportError:
-    sys.exit("scaling: altair is missing: run it by tools/in_venv.sh bench/scaling.py")
-
-PAGE = benchlib.ROOT / "docs" / "scaling.md"
-PROGRAMS = benchlib.ROOT / "build" / "release" / "tests"
+PROGRAMS = ROOT / "build" / "release" / "tests"
 
 # CPUs → nodes, as machines of this size have them.
 MACHINES = {1: 1, 2: 1, 8: 1, 64: 2, 256: 8, 1600: 32}
@@ -49,30 +34,33 @@ SHOWN = (64, 256, 1600)
 NEAR_NS, FAR_NS = 50.0, 135.0
 # malloc and free calls a second of one CPU: a program that allocates often, and one that does little else.
 RATES = {"1 M/s": 1e6, "10 M/s": 1e7}
-Data = dict[str, Any]
 
 
-def run(program: str, *arguments: str) -> Data:
+def said(program: str, *arguments: str) -> Data:
     command = [str(PROGRAMS / program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    except OSError as error:
+        raise StudyError(f"{records.shown(PROGRAMS / program)}: {error.strerror}") from None
     if done.returncode != 0:
-        raise BenchError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        raise StudyError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
     result: Data = json.loads(done.stdout)
     return result
 
 
-def measure() -> Data:
-    result: Data = {"what": "bench/scaling.py", "environment": benchlib.environment()}
-    result["hold_times"] = run("hold_times")
+def measure(run: Run) -> None:
+    result = run.record.results
+    result["hold_times"] = said("hold_times")
     result["machines"] = {}
     for cpus, nodes in MACHINES.items():
+        if run.options.short and cpus not in SHOWN[:2]:
+            continue
         print(f"scaling: {cpus} CPUs", file=sys.stderr)
         options = ["--cpus", str(cpus), "--nodes", str(nodes), "--rounds", str(ROUNDS), "--json"]
         result["machines"][str(cpus)] = {
-            "events": run("topology", *options),
-            "traffic": run("topology_traffic", *options),
+            "events": said("topology", *options),
+            "traffic": said("topology_traffic", *options),
         }
-    return result
 
 
 # --- derived figures ----------------------------------------------------------------------------
@@ -135,20 +123,16 @@ class Cell:
         return float(total / self.watched["operations"])
 
 
+def shown(result: Data) -> list[int]:
+    """The machines of the tables, of those that were measured."""
+    return [cpus for cpus in SHOWN if str(cpus) in result["machines"]]
+
+
 def workloads(result: Data) -> list[str]:
     return list(next(iter(result["machines"].values()))["events"]["workloads"])
 
 
 # --- tables -------------------------------------------------------------------------------------
-
-
-def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A Markdown table; all columns but the first are figures and stand to the right."""
-
-    def row(cells: list[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
-    return [row(head), "|---|" + "---:|" * (len(head) - 1), *map(row, rows), ""]
 
 
 def figure(value: float) -> str:
@@ -197,7 +181,7 @@ def cost_table(result: Data) -> list[str]:
             f"{cpus} CPUs, {MACHINES[cpus]} nodes",
             *(figure(Cell(result, cpus, name).line_ns()) for name in names),
         ]
-        for cpus in SHOWN
+        for cpus in shown(result)
     ]
     head = "### Time that an operation waits for other CPUs' lines, ns (derived)"
     return [head, "", *table(["", *names], rows)]
@@ -206,7 +190,7 @@ def cost_table(result: Data) -> list[str]:
 def lock_table(result: Data) -> list[str]:
     names = workloads(result)
     rows = []
-    for cpus in SHOWN:
+    for cpus in shown(result):
         cells = [Cell(result, cpus, name) for name in names]
         what = f"{cpus} CPUs: "
         rows.append(
@@ -231,7 +215,7 @@ def lock_table(result: Data) -> list[str]:
 def memory_table(result: Data) -> list[str]:
     names = workloads(result)
     rows = []
-    for cpus in SHOWN:
+    for cpus in shown(result):
         for label, field in (
             ("live objects", "live_bytes"),
             ("memory in slabs", "resident_bytes"),
@@ -262,98 +246,49 @@ def hold_lines(result: Data) -> list[str]:
     ]
 
 
-# --- charts -------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
-def chart(result: Data) -> alt.TopLevelMixin:
-    names = workloads(result)
-    colours = ("#0072b2", "#86234f", "#00875f", "#a8458f", "#7d7d1c", "#3b2c94", "#7a5a36")
-    traffic, memory = [], []
-    for name in names:
-        for cpus in MACHINES:
-            cell = Cell(result, cpus, name)
-            traffic.append({"workload": name, "at": cpus, "value": cell.transfers()})
-            held = sum(
-                cell.shipped["loaded"][field]
-                for field in ("resident_bytes", "header_bytes", "context_bytes", "table_bytes")
-            )
-            memory.append({"workload": name, "at": cpus, "value": held / cpus / 1024})
-
-    def panel(rows: list[Data], title: str) -> Layered:
-        x = alt.X(
-            "at:Q",
-            scale=alt.Scale(type="log", base=2, nice=False),
-            axis=quiet_axis("CPUs", values=list(MACHINES), labelExpr="format(datum.value, ',d')"),
-        )
-        y = alt.Y("value:Q", scale=alt.Scale(zero=True), axis=quiet_axis(title, tickCount=6))
-        colour = alt.Color(
-            "workload:N",
-            scale=alt.Scale(domain=names, range=list(colours)),
-            sort=names,
-            legend=alt.Legend(title="workload", symbolType="stroke"),
-        )
-        base = alt.Chart(inline(rows)).encode(x=x, y=y, color=colour)
-        marks = alt.layer(
-            base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=30, opacity=1)
-        )
-        return marks.properties(width=300, height=240)
-
-    both = alt.hconcat(
-        panel(traffic, "cache lines from other CPUs, for one operation"),
-        panel(memory, "memory held, KiB for each CPU"),
-        spacing=30,
-    )
-    return both.configure(**look.config())
-
-
-def draw(result: Data) -> list[str]:
-    meaning = "Cache lines from other CPUs for one operation, and memory for each CPU, from 1 to 1600 CPUs"
-    return pages.picture(PAGE, "scaling", chart(result), meaning)
-
-
-# --- the page -----------------------------------------------------------------------------------
-
-
-def figures(name: str, result: Data) -> str:
-    facts = result["environment"]
-    changed = ", with uncommitted changes" if facts.get("uncommitted_changes") else ""
-    lines = [
-        *draw(result),
-        *event_table(result, 256),
-        *traffic_table(result, 256),
+def tables(result: Data) -> list[str]:
+    """All tables; events and transfers of the largest machine of which they are shown."""
+    largest = min(256, max(map(int, result["machines"])))
+    return [
+        *event_table(result, largest),
+        *traffic_table(result, largest),
         *cost_table(result),
         *hold_lines(result),
         *lock_table(result),
         *memory_table(result),
-        f"Raw data: [`{name}`](../bench/results/{name}), {facts['date']}, "
-        f"commit `{facts['commit'][:12]}`{changed}. "
-        f"Counts don't depend on the machine; the times held are of {facts['cpu']}.",
-        "",
     ]
-    return "\n".join(lines)
 
 
-def write_page(path: Path) -> None:
-    text = figures(path.name, json.loads(path.read_text()))
-    PAGE.write_text(pages.filled(PAGE, "scaling.py", text))
-    print(f"{benchlib.path_for_record(PAGE)}: figures of {path.name}")
+def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
+    from studies.scaling import charts
+
+    path = files["scaling"]
+    record = records.load(path)
+    result, facts = record.results, record.environment
+    meaning = "Cache lines from other CPUs for one operation, and memory for each CPU, from 1 to 1600 CPUs"
+    source = (
+        f"{place.source(path, facts)}. "
+        f"Counts don't depend on the machine; the times held are of {facts['cpu']}."
+    )
+    drawn = place.chart("scaling", charts.chart(result), meaning)
+    return {"": [*drawn, *tables(result), source]}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("file", nargs="?", type=Path, help="a result to show, instead of a new run")
-    options = parser.parse_args()
-    try:
-        path = options.file
-        if path is None:
-            path = benchlib.RESULTS / f"scaling-{benchlib.stamp()}.json"
-            benchlib.save_json(path, measure())
-        write_page(path)
-    except BenchError as error:
-        print(f"scaling: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    "scaling",
+    title="What would brimful cost on machines with up to 1600 CPUs?",
+    time="10 minutes",
+    short_time="2 minutes",
+    measure=measure,
+    show=lambda record: tables(record.results) if record.results.get("machines") else [],
+    figures=figures,
+    pages=("docs/scaling.md",),
+    needs=(
+        "tools/install-deps.sh bench",
+        "make lib",
+        "cmake --build build/release --target topology topology_traffic hold_times",
+    ),
+)
