@@ -1,67 +1,45 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Which sizes real programs ask malloc for: bench/results/sizes-DATE.json, for bench/size_classes.py.
+"""Which sizes real programs ask malloc for, and what tables of size classes waste on them.
 
-Runs the rows of `brimful bench --real` once each under bench/micro/record_sizes.c. Of each row the
-process with the most live bytes at its peak is kept: its requests and what lived at the peak, as
-[bytes, count] pairs.
+Runs the rows of `brimful bench --real` once each under record_sizes.c. Of each row the process with
+the most live bytes at its peak is kept: its requests and what lived at the peak, as [bytes, count]
+pairs. What tables.py makes of that decided docs/design/0018-size-classes-and-measures.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import benchlib
-from brimful.bench import programs
+from brimful.bench import building, launch, programs
 from brimful.bench.model import Cell
+from brimful.bench.study.model import WORK, Data, Option, Run, Study
+from studies.sizes import tables
 
-SOURCE = benchlib.ROOT / "bench" / "micro" / "record_sizes.c"
-LIBRARY = benchlib.ROOT / "build" / "bench" / "record_sizes.so"
-TIMEOUT = 300
-
-
-def build() -> None:
-    LIBRARY.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        "gcc",
-        "-O2",
-        "-Wall",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        str(SOURCE),
-        "-o",
-        str(LIBRARY),
-    ]
-    subprocess.run(command, check=True)
+SOURCE = Path(__file__).with_name("record_sizes.c")
+TIMEOUT_S = 300
 
 
-def record(cell: Cell) -> dict[str, Any] | None:
+def record(cell: Cell, library: Path) -> Data | None:
     """What the row's largest process asked for, or None when none told."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         counts = Path(folder) / "counts"
         counts.mkdir()
-        environment = {**os.environ, "SIZES_OUT": str(counts)}
-        preload = f"LD_PRELOAD={LIBRARY}"
+        environment = launch.clean_environment() | {"SIZES_OUT": str(counts)}
+        preload = f"LD_PRELOAD={library}"
         command = list(cell.command)
-        if cell.figure == "seconds":
-            # A driver: it starts its server by this command, followed by --stdout FILE --stderr FILE --
-            # and the server.
+        if launch.is_driver(cell):
+            # It starts its server by this command, followed by --stdout FILE --stderr FILE -- and
+            # the server.
             environment["BENCH_MEASURE"] = f'/bin/bash\n-c\nexec env {preload} "${{@:6}}"\nserver'
         else:
             command = ["/usr/bin/env", preload, *command]
         quiet = subprocess.DEVNULL
         try:
             subprocess.run(
-                command, cwd=folder, env=environment, stdout=quiet, stderr=quiet, timeout=TIMEOUT
+                command, cwd=folder, env=environment, stdout=quiet, stderr=quiet, timeout=TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
             return None
@@ -69,28 +47,30 @@ def record(cell: Cell) -> dict[str, Any] | None:
     return max(processes, key=lambda found: int(found["peak_bytes"]), default=None)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
-    arguments = parser.parse_args()
-    build()
-    rows: dict[str, Any] = {}
+def measure(run: Run) -> None:
+    compiler = ["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC"]
+    library = building.built(WORK / "record_sizes.so", SOURCE, compiler)
+    rows = [name for name in run.options.rows.split(",") if name]
     for cell in programs.cells():
-        if arguments.only not in cell.name:
+        if rows and cell.name not in rows:
             continue
-        found = None if cell.missing else record(cell)
-        print(f"{cell.name}: {cell.missing or (found or {}).get('peak_bytes', 'nothing recorded')}")
-        if found is not None:
-            rows[cell.name] = found
-    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H%M")
-    path = benchlib.ROOT / "bench" / "results" / f"sizes-{stamp}.json"
-    lines = [
-        f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}" for name, row in rows.items()
-    ]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(path)
-    return 0
+        found = None if cell.missing else record(cell, library)
+        if found is None:
+            run.record.fail(cell.name, cell.missing or "nothing recorded")
+            continue
+        print(f"{cell.name}: {found['peak_bytes']:,} bytes at the peak", flush=True)
+        run.record.results[cell.name] = found
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    "sizes",
+    title="Which sizes do real programs ask for, and what do tables of size classes waste on them?",
+    time="5 minutes",
+    short_time="half a minute",
+    measure=measure,
+    show=lambda record: tables.told(record.results),
+    options={
+        "rows": Option("only these rows of `bench --real`, comma-separated", "", "lua,python")
+    },
+    needs=("tools/install-deps.sh bench", "make real-programs"),
+)

@@ -1,27 +1,22 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """What tables of size classes and shapes of slabs waste on the sizes that real programs ask for.
 
-    size_classes.py [bench/results/sizes-….json]
-
-Reads what bench/record_sizes.py recorded (the newest file, if none is named) and prints, for each table of
-classes, what is wasted inside objects at each program's peak, in how many classes a program has objects
-(each is a slab at least), and, for each rule for the length of a slab, how much of the slabs is a tail
-that no object covers and how long the slabs of a program are. Both are lower bounds: nothing is free
-inside the slabs but the end of the last one.
+For each table of classes: what is wasted inside objects at each program's peak, in how many classes a
+program has objects (each is a slab at least). For each rule for the length of a slab: how much of the
+slabs is a tail that no object covers and how long the slabs of a program are. Both are lower bounds:
+nothing is free inside the slabs but the end of the last one.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
+import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from brimful.bench.study.model import Data
+from brimful.bench.study.pages import table
+
 GRANULE = 64 << 10
 GROUP = 64
 MOST = 32768
@@ -108,47 +103,45 @@ def slabs(
     return total, tails
 
 
-def geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(math.log(max(value, 1e-6)) for value in values) / len(values))
-
-
-def main() -> int:
-    named = sys.argv[1:] or sorted(map(str, (ROOT / "bench" / "results").glob("sizes-*.json")))[-1:]
-    rows: dict[str, Any] = json.loads(Path(named[0]).read_text())
-    print(
-        f"{named[0]}: {len(rows)} programs\n\nwaste inside objects at the peak, % (classes in use)"
-    )
-    print(f"{'':18}" + "".join(f"{name:>30}" for name in TABLES))
+def waste_table(rows: Data) -> list[str]:
+    cells, shares = [], []
     for name, row in rows.items():
-        found = [waste(table, row["live_at_peak"]) for table in TABLES.values()]
-        print(f"{name:18}" + "".join(f"{100 * share:24.1f} ({used:3})" for share, used in found))
+        found = [waste(classes, row["live_at_peak"]) for classes in TABLES.values()]
+        cells.append([name, *(f"{100 * share:.1f} ({used})" for share, used in found)])
+        shares.append([share for share, _ in found])
     means = [
-        geometric_mean([1 / (1 - waste(table, row["live_at_peak"])[0]) for row in rows.values()])
-        for table in TABLES.values()
+        statistics.geometric_mean(1 / (1 - share) for share in column) - 1
+        for column in zip(*shares, strict=True)
     ]
-    print(f"{'mean':18}" + "".join(f"{100 * (mean - 1):28.2f} %" for mean in means))
-    print("classes           " + "".join(f"{len(table):30}" for table in TABLES.values()))
+    cells.append(["mean", *(f"{100 * mean:.2f} %" for mean in means)])
+    cells.append(["classes", *(str(len(classes)) for classes in TABLES.values())])
+    title = "Waste inside objects at the peak, % (classes in use):"
+    return [title, "", *table(["", *TABLES], cells)]
 
+
+def slab_table(rows: Data) -> list[str]:
     ours = geometric(8)
-    print("\nslabs at the peak, MiB (of that tails, %)")
-    print(f"{'':18}" + "".join(f"{name:>26}" for name in SHAPES))
+    cells = []
     for name, row in rows.items():
-        found_slabs = [slabs(shape, ours, row["live_at_peak"]) for shape in SHAPES.values()]
-        cells = [
-            f"{total / 2**20:18.1f} ({100 * tail / total:4.1f})" for total, tail in found_slabs
-        ]
-        print(f"{name:18}" + "".join(f"{cell:>26}" for cell in cells))
-    print("\nworst tail, longest slab in granules")
+        found = [slabs(shape, ours, row["live_at_peak"]) for shape in SHAPES.values()]
+        cells.append(
+            [name, *(f"{t / 2**20:.1f} ({100 * tail / max(t, 1):.1f})" for t, tail in found)]
+        )
+    return ["Slabs at the peak, MiB (of that tails, %):", "", *table(["", *SHAPES], cells)]
+
+
+def shape_table() -> list[str]:
+    ours = geometric(8)
+    cells = []
     for name, shape in SHAPES.items():
         shapes = [(size, *shape(size)) for size in ours]
-        worst = max(
-            1 - groups * GROUP * size / (granules * GRANULE) for size, groups, granules in shapes
-        )
-        lengths = [granules for _, _, granules in shapes]
+        worst = max(1 - groups * GROUP * size / (n * GRANULE) for size, groups, n in shapes)
+        longest = max(granules for _, _, granules in shapes)
         small = max(granules for size, _, granules in shapes if size <= 1024)
-        print(f"{name:26} {100 * worst:5.1f} %  {max(lengths):3}  (up to 1 KiB: {small})")
-    return 0
+        cells.append([name, f"{100 * worst:.1f} %", str(longest), str(small)])
+    head = ["", "worst tail", "longest slab, granules", "up to 1 KiB"]
+    return table(head, cells)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def told(rows: Data) -> list[str]:
+    return [*waste_table(rows), *slab_table(rows), *shape_table()]

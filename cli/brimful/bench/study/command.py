@@ -33,6 +33,7 @@ and what it writes into the pages of docs/. Without NAME, or with --list alone, 
   brimful bench study NAME --short     see that all of it works, in less time; it proves nothing, is not kept
   brimful bench study NAME --only X,Y  only these parts
   brimful bench study NAME --list      its parts, the pages it writes, what it needs
+  brimful bench study NAME --show      show the newest kept run again
   brimful bench study NAME --write     write its figures into the pages, from the newest kept run
   brimful bench study NAME --check     only say whether the pages are up to date (exit code 1: they are not)
   brimful bench study NAME --help      all options of this study
@@ -81,11 +82,18 @@ def _parsed(study: Study, words: Sequence[str]) -> argparse.Namespace:
     add("--keep", action="store_true", help="keep the raw data in bench/results/ in any case")
     add("--list", action="store_true", help="show parts, pages and needs, and end")
     add("--prepare", action="store_true", help="first install and build what it needs")
+    add("--show", action="store_true", help="only show the newest kept run")
     if study.figures is not None:
         add("--write", action="store_true", help="only write the pages, from the newest kept run")
         add("--check", action="store_true", help="only say whether the pages are up to date")
-        add("--file", type=Path, action="append", default=[], metavar="RECORD.json")
-        parser.epilog = f"--write and --check take --file in place of a newest one. {parser.epilog}"
+    add(
+        "--file",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="RECORD.json",
+        help="for these three, in place of the newest of its kind",
+    )
     add("--seed", type=int, metavar="INT", help="of orders and random numbers (default: drawn)")
     for name, option in study.options.items():
         _add_option(parser, name, option)
@@ -126,6 +134,13 @@ def _run(study: Study, options: argparse.Namespace) -> int:
         interpreter.ensure()
     if study.figures is not None and (options.write or options.check):
         return write(study, options.file, check=options.check)
+    if options.show:
+        for kind, path in _files(study, options.file).items():
+            if not study.kinds:
+                _print(study, records.load(path))
+            else:
+                subprocess.run([str(ROOT / "brimful"), "bench", "report", str(path)])
+        return 0
     return measure(study, options)
 
 
@@ -173,8 +188,7 @@ def measure(study: Study, options: argparse.Namespace) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     if record.results:
-        for line in pages.aligned(study.show(record)):
-            print(line)
+        _print(study, record)
     for what, reason in record.not_measured.items():
         print(f"{what}: not measured: {reason}")
     if not record.finished:
@@ -184,6 +198,11 @@ def measure(study: Study, options: argparse.Namespace) -> int:
     if not record.finished:
         return 130
     return 1 if record.not_measured or not record.results else 0
+
+
+def _print(study: Study, record: Record) -> None:
+    for line in pages.aligned(study.show(record)):
+        print(line)
 
 
 def _save(study: Study, options: argparse.Namespace, record: Record) -> None:
@@ -197,12 +216,8 @@ def _save(study: Study, options: argparse.Namespace, record: Record) -> None:
         print(f"`{command}` writes the figures of {', '.join(study.pages)}")
 
 
-# --- pages ----------------------------------------------------------------------------------------
-
-
-def write(study: Study, named: Sequence[Path], *, check: bool) -> int:
-    """Writes the study's figures into its pages, or says whether they are there. Raises StudyError."""
-    assert study.figures is not None
+def _files(study: Study, named: Sequence[Path]) -> dict[str, Path]:
+    """Kind → its newest kept record, or the one that was named. Raises StudyError."""
     files = records.newest(study.record_kinds())
     for path in named:
         kind = next((one for one in study.record_kinds() if path.name.startswith(f"{one}-")), None)
@@ -212,6 +227,16 @@ def write(study: Study, named: Sequence[Path], *, check: bool) -> int:
         files[kind] = path.absolute()
     if not files:
         raise StudyError(f"no run of {study.name} in bench/results/")
+    return files
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def write(study: Study, named: Sequence[Path], *, check: bool) -> int:
+    """Writes the study's figures into its pages, or says whether they are there. Raises StudyError."""
+    assert study.figures is not None
+    files = _files(study, named)
     stale = []
     for name in study.pages:
         place = pages.Place(ROOT / name)
