@@ -194,7 +194,7 @@ def _checked(allocator: Allocator) -> Allocator:
     try:
         locate.library(allocator.library)
     except locate.LibraryError as error:
-        target = "study" if allocator.name in STUDIES else "lib"
+        target = "lib-locked" if allocator.name in STUDIES else "lib"
         hint = f": build it with `make {target}`" if allocator.ours else ""
         return replace(allocator, missing=f"{error}{hint}")
     content = Path(allocator.library).read_bytes()  # also brings the file into the page cache

@@ -181,21 +181,25 @@ def measure(study: Study, options: argparse.Namespace) -> int:
     record = Record(study.name, machine.environment(), {key: getattr(options, key) for key in own})
     # Told to end, it does so as on Ctrl-C: what was measured is kept, what was changed is put back.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupted = False
     try:
         study.measure(Run(study, options, record))
     except KeyboardInterrupt:
+        interrupted, record.finished = True, False
+    except (BenchError, OSError, subprocess.SubprocessError) as error:
         record.finished = False
+        record.fail("all that was still to come", error)
     finally:
         signal.signal(signal.SIGTERM, before)
     if record.results:
         _print(study, record)
     for what, reason in record.not_measured.items():
         print(f"{what}: not measured: {reason}")
-    if not record.finished:
+    if interrupted:
         print("Interrupted: the figures are those measured until then.")
     if record.results and not study.kinds:  # those of other kinds have saved their own
         _save(study, options, record)
-    if not record.finished:
+    if interrupted:
         return 130
     return 1 if record.not_measured or not record.results else 0
 
