@@ -116,6 +116,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where the raw data goes")
     parser.add_argument("folders", metavar="FOLDER", nargs="*", default=FOLDERS)
     options = parser.parse_args()
+    for name in options.workloads.split(","):
+        if name not in WORKLOADS:
+            parser.error(f"no workload {name!r}; there are: {', '.join(WORKLOADS)}")
+    if not options.program.exists():
+        print(
+            f"{options.program} is not built: it needs libzstd-dev and liblz4-dev", file=sys.stderr
+        )
+        return 1
 
     wanted = [name for name in options.only.split(",") if name]
     chosen = [
@@ -143,4 +151,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
