@@ -18,7 +18,7 @@ function(left_out text)
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${brimful_include_folders})
 endfunction()
 
-find_package(GTest)
+find_package(GTest QUIET)
 find_path(zstd_headers zstd.h)
 find_path(lz4_headers lz4.h)
 find_library(zstd_library zstd)
