@@ -135,7 +135,7 @@ def _run(study: Study, options: argparse.Namespace) -> int:
     if study.figures is not None and (options.write or options.check):
         return write(study, options.file, check=options.check)
     if options.show:
-        for kind, path in _files(study, options.file).items():
+        for path in _files(study, options.file).values():
             if not study.kinds:
                 _print(study, records.load(path))
             else:

@@ -1,40 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""The rows of the pools' bench: what is run, how often, and what is kept of it.
+"""The parts of the study: what is run, how often, and what is kept of it.
 
-Each row is a function that fills `into` as it goes, so that an interrupted run keeps what it has. A
+Each is a function that fills `into` as it goes, so that an interrupted run keeps what it has. A
 sample that failed is None in its place.
 """
 
 from __future__ import annotations
 
-import json
-import random
+import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import benchlib
-from pool_runs import (
-    Bench,
-    Contender,
-    Data,
-    malloc_contenders,
-    page_contenders,
-    tlsf_contenders,
-)
+from brimful.bench import statistics
+from brimful.bench.launch import last_line
+from brimful.bench.study.model import ROOT, Data
+from studies.pools import contenders
+from studies.pools.contenders import BUILT, OURS
+from studies.pools.samples import STEPS, TIMEOUT_S, Sampler, in_turns
 
-Row = Callable[[Bench, Data], None]
-
-
-def in_turns(contenders: Sequence[Contender], seed: int) -> list[Contender]:
-    """The contenders in an order drawn anew for each round."""
-    order = list(contenders)
-    random.Random(seed).shuffle(order)
-    return order
+Experiment = Callable[[Sampler, Data], None]
 
 
 # --- TLSF: throughput -----------------------------------------------------------------------------
@@ -47,19 +35,27 @@ LOOPS = {
 }
 
 
-def throughput(bench: Bench, into: Data) -> None:
+def throughput(sampler: Sampler, into: Data) -> None:
     """Nanoseconds for each operation of the loop, in interleaved rounds."""
-    pools = tlsf_contenders()
-    general = malloc_contenders(("glibc", "jemalloc", "mimalloc2", "mimalloc3"))
-    contenders = [*pools, *(one.growable() for one in pools), *general]
-    operations = 1_000_000 if bench.short else 10_000_000
-    for number in range(3 if bench.short else 5):
+    pools = contenders.tlsf()
+    everybody = [*pools, *(one.growable() for one in pools), *contenders.general()]
+    operations = 1_000_000 if sampler.short else 10_000_000
+    loops: Data = {cell: {one.name: [] for one in everybody} for cell in LOOPS}
+    for number in range(3 if sampler.short else 5):
         for cell, arguments in LOOPS.items():
-            bench.progress(f"throughput, round {number + 1}: {cell}")
-            kept = into.setdefault(cell, {one.name: [] for one in contenders})
-            for who in in_turns(contenders, number):
+            sampler.progress(f"round {number + 1}, {cell}")
+            for who in in_turns(everybody, number):
                 line = (*arguments, "--operations", operations, "--seed", number)
-                kept[who.name].append(bench.sample("loop", who, *line))
+                loops[cell][who.name].append(sampler.sample("loop", who, *line))
+            ratios = {one: over(loops[cell][one], loops[cell]["brimful"]) for one in loops[cell]}
+            into[cell] = {"samples": loops[cell], "over_brimful": ratios}
+
+
+def over(theirs: Sequence[Data | None], ours: Sequence[Data | None]) -> Data | None:
+    """The ratio of samples of the same rounds, of those that have both; None if none has."""
+    key = "ns_per_operation"
+    pairs = [(a[key], b[key]) for a, b in zip(theirs, ours, strict=False) if a and b]
+    return vars(statistics.paired_ratio(*zip(*pairs, strict=True))) if pairs else None
 
 
 # --- TLSF: single calls ---------------------------------------------------------------------------
@@ -107,22 +103,21 @@ def summary(runs: Sequence[Numbers]) -> Data:
     return result
 
 
-def latency(bench: Bench, into: Data) -> None:
+def latency(sampler: Sampler, into: Data) -> None:
     """How long single calls take: whole pools, and general allocators."""
-    general = malloc_contenders(("glibc", "jemalloc", "mimalloc2", "mimalloc3"))
-    operations = 200_000 if bench.short else 1_000_000
+    operations = 200_000 if sampler.short else 1_000_000
     into["quantiles"] = list(QUANTILES)
     into["scenes"] = {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "calls"
         for scene, arguments in SCENES.items():
             kept = into["scenes"].setdefault(scene, {})
-            for who in [*tlsf_contenders(), *general]:
-                bench.progress(f"latency: {scene}, {who.name}")
+            for who in [*contenders.tlsf(), *contenders.general()]:
+                sampler.progress(f"{scene}, {who.name}")
                 runs = []
-                for _ in range(3 if bench.short else 7):
+                for _ in range(3 if sampler.short else 7):
                     line = (*arguments, "--operations", operations, "--out", str(out))
-                    if bench.sample("latency", who, *line) is not None:
+                    if sampler.sample("latency", who, *line) is not None:
                         runs.append(np.fromfile(out, dtype=np.uint32))
                 kept[who.name] = summary(runs) if runs else None
 
@@ -130,18 +125,21 @@ def latency(bench: Bench, into: Data) -> None:
 CALLS = ("malloc", "free", "shrink", "grow")
 
 
-def instructions(bench: Bench, into: Data) -> None:
+def instructions(sampler: Sampler, into: Data) -> None:
     """Instructions of the slowest call by size and fill of the pool, counted one by one.
 
     tests/golden/tlsf_steps.cpp says how the slowest is found. "churn": the slowest of random calls.
     """
-    bench.progress("instructions")
-    tlsf = Contender("brimful", ())
-    printed = bench.printed("tlsf_steps", tlsf)
-    if printed is not None:
-        names = ("bytes", "fill", *CALLS, "churn")
-        rows = [map(int, line.split()) for line in printed.splitlines()]
-        into["rows"] = [dict(zip(names, row, strict=True)) for row in rows]
+    sampler.progress()
+    done = subprocess.run(
+        [BUILT / STEPS.stem], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        sampler.record.fail("instructions", last_line(done.stderr) or done.returncode)
+        return
+    names = ("bytes", "fill", *CALLS, "churn")
+    rows = [map(int, line.split()) for line in done.stdout.splitlines()]
+    into["rows"] = [dict(zip(names, row, strict=True)) for row in rows]
 
 
 # --- TLSF: memory ---------------------------------------------------------------------------------
@@ -156,18 +154,18 @@ MIXES = {
 POOL_BYTES = {"1 MiB": 1 << 20, "16 MiB": 16 << 20, "256 MiB": 256 << 20}
 
 
-def fill(bench: Bench, into: Data) -> None:
+def fill(sampler: Sampler, into: Data) -> None:
     """Bytes asked for over bytes given, at the first request that is refused."""
     seeds = {"1 MiB": 50, "16 MiB": 10, "256 MiB": 2}
-    for who in tlsf_contenders():
+    for who in contenders.tlsf():
         for size, count in POOL_BYTES.items():
-            if bench.short and size == "256 MiB":
+            if sampler.short and size == "256 MiB":
                 continue
-            bench.progress(f"fill: {size}, {who.name}")
+            sampler.progress(f"{size}, {who.name}")
             for mix, (least, most) in MIXES.items():
                 for churn in (0, 1):
                     line = ("--bytes", count, "--least", least, "--most", most, "--churn", churn)
-                    found = bench.sample("fill", who, *line, "--seeds", seeds[size])
+                    found = sampler.sample("fill", who, *line, "--seeds", seeds[size])
                     kept = into.setdefault(mix, {}).setdefault(who.name, {}).setdefault(size, {})
                     kept["churn" if churn else "plain"] = found and found["shares"]
 
@@ -179,38 +177,40 @@ RANGES = ((0, 2048), (0, 4096), (2048, 4096), (0, 16384))
 PAGE_RANGES = ((0, 2048), (0, 4032), (2048, 4032))  # what fits into a page beside a header
 
 
-def sizes(bench: Bench, into: Data) -> None:
+def sizes(sampler: Sampler, into: Data) -> None:
     """Mean and slowest operation by size: 0 to 16 KiB, and 0 to 4 KiB for the pools of pages."""
-    pools = tlsf_contenders()
-    small = Contender("brimful, 100 MiB", (*pools[0].arguments, "--bytes", str(SMALL_POOL)))
+    pools = contenders.tlsf()
+    small = pools[0].called("100 MiB", "--bytes", str(SMALL_POOL))
     jobs = [
         *((one, 16384) for one in pools),
         *((one.growable(), 16384) for one in pools[:2]),
         (small, 16384),
-        *((one, 16384) for one in malloc_contenders(("glibc", "mimalloc3"))),
-        *((one, 4608) for one in page_contenders()),
+        *((one, 16384) for one in contenders.general() if one.name in ("glibc", "mimalloc3")),
+        *((one, 4608) for one in contenders.pages()),
     ]
-    step = 512 if bench.short else 64
+    step = 512 if sampler.short else 64
     for who, most in jobs:
-        bench.progress(f"sizes: {who.name}")
+        sampler.progress(who.name)
         line = ("--from", 0, "--to", most, "--step", step, "--width", 64, "--repeats", 2)
-        found = bench.sample("sweep", who, *line, "--operations", 10000 if bench.short else 40000)
+        found = sampler.sample(
+            "sweep", who, *line, "--operations", 10000 if sampler.short else 40000
+        )
         into[who.name] = found and found["points"]
 
 
-def runs(bench: Bench, into: Data) -> None:
+def runs(sampler: Sampler, into: Data) -> None:
     """The same range 50 times over."""
-    pools = tlsf_contenders()
+    pools = contenders.tlsf()
     jobs = {
         "tlsf": ([pools[0], pools[0].growable(), *pools[1:]], RANGES),
-        "pages": (page_contenders(), PAGE_RANGES),
+        "pages": (contenders.pages(), PAGE_RANGES),
     }
-    for kind, (contenders, ranges) in jobs.items():
-        for who in contenders:
-            bench.progress(f"runs: {who.name}")
+    for kind, (everybody, ranges) in jobs.items():
+        for who in everybody:
+            sampler.progress(who.name)
             for least, most in ranges:
-                line = ("--runs", 5 if bench.short else 50, "--least", least, "--most", most)
-                found = bench.sample("sweep", who, *line, "--operations", 40000, "--repeats", 0)
+                line = ("--runs", 5 if sampler.short else 50, "--least", least, "--most", most)
+                found = sampler.sample("sweep", who, *line, "--operations", 40000, "--repeats", 0)
                 kept = into.setdefault(kind, {}).setdefault(f"{least} … {most}", {})
                 kept[who.name] = found and found["points"]
 
@@ -227,17 +227,17 @@ BANDS: tuple[int, ...] = (
 SHOWN_BANDS = (16, 64, 256, 512, 1024, 1344, 1984, 2064, 2560, 3072, 4032)  # in the page's table
 
 
-def bands(bench: Bench, into: Data) -> None:
+def bands(sampler: Sampler, into: Data) -> None:
     """Time of free, malloc and a write, and memory held, by size of the blocks."""
-    contenders = [*page_contenders(), *malloc_contenders()]
-    some = [size for size in BANDS if not bench.short or size in SHOWN_BANDS]
-    into |= {one.name: {} for one in contenders}
-    for number in range(1 if bench.short else 2):
+    everybody = [*contenders.pages(), *contenders.general(), contenders.brimful_malloc()]
+    some = [size for size in BANDS if not sampler.short or size in SHOWN_BANDS]
+    into |= {one.name: {} for one in everybody}
+    for number in range(1 if sampler.short else 2):
         for size in some:
-            bench.progress(f"bands, round {number + 1}: {size} bytes")
-            for who in in_turns(contenders, number):
+            sampler.progress(f"round {number + 1}, {size} bytes")
+            for who in in_turns(everybody, number):
                 line = ("--size", size, "--operations", 50000, "--seed", number + 1)
-                found = bench.sample("bands", who, *line)
+                found = sampler.sample("bands", who, *line)
                 into[who.name].setdefault(str(size), []).append(found)
 
 
@@ -248,41 +248,58 @@ LIVES = {
 }
 
 
-def compaction(bench: Bench, into: Data) -> None:
+def compaction(sampler: Sampler, into: Data) -> None:
     """The handle pool after churn to 30 % live, and after compaction."""
-    handle = Contender("handle pool", ())
     for life, arguments in LIVES.items():
-        bench.progress(f"compaction: {life}")
-        for seed in range(1 if bench.short else 3):
-            line = (*arguments, "--megabytes", 128 if bench.short else 256, "--seed", seed + 1)
-            into.setdefault(life, []).append(bench.sample("compaction", handle, *line))
+        sampler.progress(life)
+        for seed in range(1 if sampler.short else 3):
+            line = (*arguments, "--megabytes", 128 if sampler.short else 256, "--seed", seed + 1)
+            into.setdefault(life, []).append(sampler.sample("compaction", OURS, *line))
 
 
-def zcache(bench: Bench, into: Data) -> None:
+ZCACHE = ROOT / "build" / "release" / "examples" / "zcache" / "zcache"
+FOLDERS = ("/usr/include", "/usr/share/doc", "/usr/lib")  # with files to compress
+CACHES = {
+    "pages-lz4": ("--codec", "lz4"),
+    "pages-zstd": ("--codec", "zstd"),
+    "pages-lru": ("--codec", "lz4", "--limit", "64M", "--erase", "0"),
+    "objects-64k": ("--codec", "lz4", "--piece", "64K"),
+}
+UNDER_CACHES = (
+    *("glibc", "brimful", "jemalloc", "mimalloc2", "mimalloc3"),
+    "tcmalloc-percpu",
+    "snmalloc",
+)
+
+
+def zcache(sampler: Sampler, into: Data) -> None:
     """A cache of compressed pieces of real files, on the handle pool and on every malloc."""
-    compare = benchlib.ROOT / "examples" / "zcache" / "compare.py"
-    for workload in ("pages-lz4", "pages-zstd"):
-        bench.progress(f"zcache: {workload}")
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "results.json"
-            line = ["--workloads", workload, "--json", str(out), "--rounds", "1"]
-            line += ["--bytes", "12M" if bench.short else "96M"]
-            if bench.script(f"zcache, {workload}", compare, *line):
-                into[workload] = json.loads(out.read_text())["results"][workload]
+    if not ZCACHE.exists():
+        sampler.record.fail("zcache", "not built: it needs libzstd-dev and liblz4-dev")
+        return
+    handles = contenders.malloc("glibc", "handle pool", "--store", "handles")
+    mallocs = [contenders.malloc(name, name, "--store", "malloc") for name in UNDER_CACHES]
+    options = sampler.options
+    for workload in options.caches.split(","):
+        line = (*CACHES[workload], "--bytes", options.bytes, "--settle", options.settle, *FOLDERS)
+        into[workload] = []
+        for who in (handles, *mallocs):
+            sampler.progress(f"{workload}, {who.name}")
+            if found := sampler.run(ZCACHE, who, *line):
+                into[workload].append(found | {"subject": who.name})
 
 
-def destroy(bench: Bench, into: Data) -> None:
+def destroy(sampler: Sampler, into: Data) -> None:
     """A heap of a million objects: freed one by one, and destroyed."""
-    (ours,) = malloc_contenders(("brimful",))
-    ours = replace(ours, arguments=())
-    for number in range(2 if bench.short else 7):
+    ours = contenders.malloc("brimful")
+    for number in range(2 if sampler.short else 7):
         for size in ("mixed", "64"):
-            bench.progress(f"destroy, round {number + 1}: {size}")
-            found = bench.sample("heap_destroy", ours, 1_000_000, size, number + 1)
+            sampler.progress(f"round {number + 1}, {size}")
+            found = sampler.sample("heap_destroy", ours, 1_000_000, size, number + 1)
             into.setdefault(size, []).append(found)
 
 
-ROWS: dict[str, Row] = {
+EXPERIMENTS: Mapping[str, Experiment] = {
     "throughput": throughput,
     "latency": latency,
     "instructions": instructions,

@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     std::printf("%s%.5f", seed == 1 ? "" : ", ", share);
   }
   std::printf("], \"bytes\": %zu, ", choice.bytes());
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

@@ -3,7 +3,7 @@
 
 They are no rivals of the malloc (nothing is preloaded and no probe runs), so they have a table of their
 own. Sources come by `sources.fetch`, pinned by version and checksum as all others; the Rust text that
-turns each into C functions is bench/pools/peers/NAME.rs.
+turns each into C functions is workloads/peers/NAME.rs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from rivals import sources
 from rivals.catalog import Crate
 from rivals.recipes import BuildError, Shell
 
-ROOT = Path(__file__).resolve().parents[2]
-PEERS_SOURCE = ROOT / "bench" / "pools" / "peers"
+SOURCES = Path(__file__).parent / "workloads" / "peers"
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,10 @@ class Peer:
 
     @property
     def text(self) -> Path:
-        return PEERS_SOURCE / f"{self.name}.rs"
+        return SOURCES / f"{self.name}.rs"
 
 
-PEERS = (
+CRATES = (
     Peer(
         "rlsf",
         Crate("rlsf", "0.2.3", "07393724337be2ee43a9d86164df4505746874a3fa65913374bc6d6a92314362"),

@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   const std::size_t before = resident_bytes();
   if (!blocks.fill(random)) {
     std::printf("{\"refused\": true, ");
-    print_malloc();
+    print_proof();
     std::printf("}\n");
     return 0;
   }
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   std::printf("{\"refused\": false, \"ns\": %.3f, \"resident_per_live\": %.4f, \"held_per_live\": %.4f, ", best,
               resident, held);
   std::printf("\"thinned_per_live\": %.4f, ", thinned);
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
               ", \"live_bytes\": %zu, \"objects\": %zu, \"damaged\": %zu, \"broken\": \"%s\", ",
               wall.count(), moves, store.stats().moved, store.live(), store.count(), store.damaged(),
               broken == nullptr ? "" : broken);
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

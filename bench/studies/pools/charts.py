@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The charts of the pools' bench, in the bench's colours.
+"""The charts of the pools' page, in the bench's colours.
 
 A point at which requests were refused has no place on a line: it is a cross at the top of its
 chart, in its line's colour. A pool that refuses is quick, and that must not look like speed.
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import altair as alt
 
 from brimful.bench.charts import look
 from brimful.bench.charts.parts import Layered, quiet_axis
 from brimful.bench.charts.parts import data as inline
+from brimful.bench.study.model import Data
+from brimful.bench.study.pages import Place
+from studies.pools.experiments import QUANTILES
 
-Data = dict[str, Any]
 Points = list[Data]  # series, at, value (None: refused)
 
 SOLID, DASHED, DOTTED = (1, 0), (6, 3), (2, 2)
@@ -43,6 +44,16 @@ STYLES: Mapping[str, tuple[str, tuple[int, int]]] = {
     "mimalloc2": ("#0072b2", DASHED),
     "mimalloc3": ("#0072b2", SOLID),
 }
+
+
+TLSF = (
+    *("brimful", "brimful, growable", "brimful, 100 MiB", "rlsf", "rlsf, growable", "talc"),
+    *("glibc", "mimalloc3"),
+)
+OF_PAGES = (
+    *("page pool, pages from a list", "page pool, pages from the kernel"),
+    *("handle pool, pages from a list", "handle pool, pages from the kernel"),
+)
 
 
 def thickness(name: str) -> float:
@@ -253,3 +264,31 @@ def instructions(rows: Sequence[Data]) -> alt.TopLevelMixin:
         )
     )
     return column([lines.properties(width=620, height=240)])
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def drawn(place: Place, results: Data) -> dict[str, list[str]]:
+    """By the name of their place in the page, the charts of what was measured."""
+    made: dict[str, list[str]] = {}
+
+    def draw(key: str, chart: alt.TopLevelMixin, meaning: str) -> None:
+        made[key] = place.chart(f"pools-{key.replace('_', '-')}", chart, meaning)
+
+    if scenes := results.get("latency", {}).get("scenes"):
+        first = next(iter(scenes.values()))
+        draw("latency", latency(first, QUANTILES), "Time of single calls by quantile")
+    if found := results.get("instructions"):
+        meaning = "Instructions of the slowest call by fill and size of the pool"
+        draw("instructions", instructions(found["rows"]), meaning)
+    if sweep := results.get("sizes"):
+        draw("sizes", sizes(sweep, TLSF), "Mean and slowest operation by size, TLSF")
+        meaning = "Mean and slowest operation by size, pools of pages"
+        draw("pages", sizes(sweep, OF_PAGES, pages=True), meaning)
+    for key, kind in (("runs", "tlsf"), ("page_runs", "pages")):
+        if ranges := results.get("runs", {}).get(kind):
+            draw(key, runs(ranges), "Mean of each of 50 runs")
+    if found := results.get("bands"):
+        draw("bands", bands(found), "Time and memory by size of the blocks")
+    return made

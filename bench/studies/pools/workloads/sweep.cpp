@@ -16,7 +16,7 @@
 //             another operation each time, is not taken for the pool's work
 //
 // Prints one line of JSON.
-#include "../workloads/ticks.h"
+#include "../../../workloads/ticks.h"
 #include "loop.h"
 
 using namespace pools;
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     print(comma, size, sweep.measure(loop, seed));
   }
   std::printf("], \"operations\": %" PRIu64 ", ", operations);
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

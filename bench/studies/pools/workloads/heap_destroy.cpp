@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "brimful/heap.h"
+#include "pool.h"
 #pragma weak brimful_heap_create
 #pragma weak brimful_heap_destroy
 #pragma weak brimful_heap_malloc
@@ -119,8 +120,10 @@ int main(int count, char** arguments) {
   std::printf(
       "{\"objects\":%zu,\"size\":\"%s\",\"live_bytes\":%zu,\"slabs\":%llu,\"create_ns\":%.0f,\"destroy_ns\":%.0f,"
       "\"free_ns\":%.0f,\"free_random_ns\":%.0f,\"malloc_ns\":%.0f,\"malloc_free_ns\":%.0f,"
-      "\"malloc_free_random_ns\":%.0f}\n",
+      "\"malloc_free_random_ns\":%.0f,",
       objects, size, stats.live_bytes, static_cast<unsigned long long>(stats.slabs), create, destroyed, freed,
       freed_random, malloc_ns, ordinary, ordinary_random);
+  pools::print_proof();
+  std::printf("}\n");
   return 0;
 }

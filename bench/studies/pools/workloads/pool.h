@@ -18,9 +18,10 @@
 #include <brimful/pagepool.h>
 #include <brimful/tlsf.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <sys/mman.h>
 
-#include "../workloads/workload.h"
+#include "../../../workloads/workload.h"
 
 namespace pools {
 
@@ -238,11 +239,12 @@ class Choice {
   void* memory_ = nullptr;
 };
 
-// Which file's malloc this process calls: the proof of a preload. As workload::Report prints it.
-inline void print_malloc() {
+// What marks the line as a workload's, and which file's malloc this process calls: the proof of a preload. As
+// workload::Report prints them.
+inline void print_proof() {
   Dl_info info = {};
   const bool found = dladdr(reinterpret_cast<void*>(&std::malloc), &info) != 0 && info.dli_fname != nullptr;
-  std::printf("\"malloc\": \"%s\"", found ? info.dli_fname : "");
+  std::printf("\"workload\": \"%s\", \"malloc\": \"%s\"", program_invocation_short_name, found ? info.dli_fname : "");
 }
 
 // Resident bytes of this process, from /proc/self/statm. Allocates nothing.

@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   std::printf("{\"ns_per_operation\": %.4f, \"ns_loop\": %.4f, \"operations\": %" PRIu64 ", \"failed\": %" PRIu64 ", ",
               spent * 1e9 / static_cast<double>(operations),
               empty_seconds(loop, fewer) * 1e9 / static_cast<double>(fewer), operations, table.failed());
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

@@ -14,7 +14,7 @@
 // every block is written to outside of the timed interval: what is timed is the allocator, not the kernel's page faults,
 // unless the allocator itself causes them.
 // Prints one line of JSON.
-#include "../workloads/ticks.h"
+#include "../../../workloads/ticks.h"
 #include "loop.h"
 
 using namespace pools;
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   calls.run(random, operations, swing, true);
   calls.write(out);
   std::printf("{\"calls\": %" PRIu64 ", \"overhead_ns\": %.2f, ", calls.count(), calls.overhead_ns());
-  print_malloc();
+  print_proof();
   std::printf("}\n");
   return 0;
 }

@@ -7,20 +7,20 @@ and the interval is shown.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
-from benchlib import paired_ratio
-from pool_rows import CALLS, MIXES, QUANTILES
-from pool_runs import Data
+from brimful.bench.study import pages
+from brimful.bench.study.model import Data
+from studies.pools.contenders import GENERAL
+from studies.pools.experiments import CALLS, MIXES, QUANTILES
 
 SEED_CELL = "512 B"
 GOAL_LIFE = "16 … 4096 B"
 NAMES = dict(
     zip(CALLS, ("malloc", "free", "realloc, shrinks", "realloc, grows in place"), strict=True)
 )
-GENERAL = ("glibc", "jemalloc", "mimalloc2", "mimalloc3")
 P50, P9999 = QUANTILES.index(0.5), QUANTILES.index(0.9999)
 
 
@@ -38,40 +38,14 @@ class Goal:
         return [self.what, self.wanted, self.measured, verdict]
 
 
-def goals(record: Data) -> list[Goal]:
-    """All of them, in the order of the page."""
-    results = record["results"]
-    return [
-        *throughput(results.get("throughput", {})),
-        *instructions(results.get("instructions", {})),
-        *latency(results.get("latency", {}).get("scenes", {})),
-        fill(results.get("fill", {})),
-        *bands(results.get("bands", {})),
-        *compaction(results.get("compaction", {})),
-        *zcache(results.get("zcache", {})),
-        destroy(results.get("destroy", {})),
-    ]
-
-
 def throughput(found: Data) -> list[Goal]:
     made = []
     for peer, bound in (("rlsf", 1.15), ("talc", 1.0)):
         what = f"TLSF throughput, the seed's loop, over {peer}"
         wanted = f"≥ {bound:.2f}"
-        pairs = [
-            (theirs["ns_per_operation"], ours["ns_per_operation"])
-            for theirs, ours in zip(
-                found.get(SEED_CELL, {}).get(peer, []),
-                found.get(SEED_CELL, {}).get("brimful", []),
-                strict=False,
-            )
-            if theirs and ours
-        ]
-        if not pairs:
-            made.append(Goal(what, wanted))
-            continue
-        ratio = paired_ratio(*zip(*pairs, strict=True))
-        made.append(Goal(what, wanted, str(ratio), ratio.median >= bound))
+        ratio = found.get(SEED_CELL, {}).get("over_brimful", {}).get(peer)
+        shown = (pages.interval(ratio), ratio["median"] >= bound) if ratio else ()
+        made.append(Goal(what, wanted, *shown))
     return made
 
 
@@ -89,8 +63,9 @@ def instructions(found: Data) -> list[Goal]:
     return made or [Goal(what, wanted)]
 
 
-def latency(scenes: Data) -> list[Goal]:
+def latency(found: Data) -> list[Goal]:
     """Both promises, for each scene, by the best of all runs."""
+    scenes = found.get("scenes")
     if not scenes:
         return [
             Goal("TLSF p99.99", "≤ 3 × median"),
@@ -121,19 +96,19 @@ def latency(scenes: Data) -> list[Goal]:
     return made
 
 
-def fill(found: Data) -> Goal:
+def fill(found: Data) -> list[Goal]:
     what, wanted = "TLSF memory, live ÷ pool at the first failure, least of the mixes", "≥ 0.90"
     medians = {
-        f"{mix}, {size}, {kind}": statistics.median(shares)
+        f"{mix}, {size}, {kind}": median(shares)
         for mix in MIXES
         for size, kinds in found.get(mix, {}).get("brimful", {}).items()
         for kind, shares in kinds.items()
         if shares
     }
     if not medians:
-        return Goal(what, wanted)
+        return [Goal(what, wanted)]
     worst = min(medians, key=lambda key: medians[key])
-    return Goal(what, wanted, f"{medians[worst]:.3f} ({worst})", medians[worst] >= 0.90)
+    return [Goal(what, wanted, f"{medians[worst]:.3f} ({worst})", medians[worst] >= 0.90)]
 
 
 def bands(found: Data) -> list[Goal]:
@@ -156,7 +131,7 @@ def bands(found: Data) -> list[Goal]:
 
 def _held(samples: Sequence[Data | None]) -> float | None:
     good = [one["resident_per_live"] for one in samples if one and not one["refused"]]
-    return statistics.median(good) if good else None
+    return median(good) if good else None
 
 
 def compaction(found: Data) -> list[Goal]:
@@ -200,10 +175,10 @@ def zcache_shares(samples: Sequence[Data]) -> dict[str, tuple[float, str]]:
     shares = {}
     ours = by_name.pop("handle pool", {})
     for state in STATES:
-        others = {n: statistics.median(by[state]) for n, by in by_name.items() if state in by}
+        others = {n: median(by[state]) for n, by in by_name.items() if state in by}
         if state in ours and others:
             best = min(others, key=lambda name: others[name])
-            shares[state] = (statistics.median(ours[state]) / others[best], best)
+            shares[state] = (median(ours[state]) / others[best], best)
     return shares
 
 
@@ -220,15 +195,39 @@ def zcache(found: Data) -> list[Goal]:
     return made or [Goal(what, wanted)]
 
 
-def destroy(found: Data) -> Goal:
+def destroy(found: Data) -> list[Goal]:
     """Against freeing in the order of making, the best order there is."""
     what, wanted = "heap of 10⁶ objects: freeing them in order ÷ destroying it", "≥ 20 ×"
     ratios = {
-        size: statistics.median(one["free_ns"] / one["destroy_ns"] for one in samples if one)
+        size: median(one["free_ns"] / one["destroy_ns"] for one in samples if one)
         for size, samples in found.items()
         if any(samples)
     }
     if not ratios:
-        return Goal(what, wanted)
+        return [Goal(what, wanted)]
     shown = ", ".join(f"{ratio:.0f} × ({size})" for size, ratio in ratios.items())
-    return Goal(what, wanted, shown, min(ratios.values()) >= 20)
+    return [Goal(what, wanted, shown, min(ratios.values()) >= 20)]
+
+
+# By experiment, in the order of the page.
+GOALS: Mapping[str, Callable[[Data], list[Goal]]] = {
+    "throughput": throughput,
+    "instructions": instructions,
+    "latency": latency,
+    "fill": fill,
+    "bands": bands,
+    "compaction": compaction,
+    "zcache": zcache,
+    "destroy": destroy,
+}
+
+
+def goals(results: Data, experiments: Iterable[str] = tuple(GOALS)) -> list[Goal]:
+    """Those about these experiments."""
+    some = set(experiments)
+    return [goal for key in GOALS if key in some for goal in GOALS[key](results.get(key, {}))]
+
+
+def table(made: Sequence[Goal]) -> list[str]:
+    """Met, missed, or not measured."""
+    return pages.table(["what", "goal", "measured", ""], [goal.cells() for goal in made])
