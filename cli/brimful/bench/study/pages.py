@@ -110,9 +110,8 @@ class Place:
 
 
 def label(allocator: Allocator) -> str:
-    """What tells this build from others: a version, or of brimful the first digits of its checksum."""
-    checksum = allocator.sha256[:12]
-    return checksum if allocator.ours else allocator.version or checksum
+    """What tells this build from others: a version, or the first digits of its checksum."""
+    return allocator.version or allocator.sha256[:12]
 
 
 def filled(page: str, study: str, made: Mapping[str, Sequence[str]]) -> str:
