@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import numpy as np  # noqa: E402
 
+from brimful.bench import allocators  # noqa: E402
 from brimful.bench.model import Allocator  # noqa: E402
 from brimful.bench.study import command, pages, records, registry  # noqa: E402
 from brimful.bench.study.model import Run, StudyError  # noqa: E402
@@ -271,9 +272,7 @@ class Runs(unittest.TestCase):
         printed = io.StringIO()
         with (
             mock.patch.object(samples, "build"),
-            mock.patch.object(contenders, "tlsf", return_value=(who,)),
-            mock.patch.object(contenders, "general", return_value=[]),
-            mock.patch.object(contenders, "brimful_malloc", return_value=who),
+            mock.patch.object(contenders, "everybody", return_value=[who]),
             mock.patch.object(experiments, "EXPERIMENTS", parts),
             mock.patch.object(command, "_save", lambda *words: kept.append(words[-1])),
             contextlib.redirect_stdout(printed),
@@ -361,13 +360,25 @@ class ThePage(unittest.TestCase):
         self.assertIn("pools", registry.names())
 
 
-class Crates(unittest.TestCase):
+class Contenders(unittest.TestCase):
     def test_are_pinned_and_have_their_text(self) -> None:
         for peer in crates.CRATES:
             self.assertRegex(peer.crate.version, r"^\d+\.\d+\.\d+$")
             self.assertRegex(peer.crate.sha256, r"^[0-9a-f]{64}$")
             self.assertIn("whole_create", peer.text.read_text())
             self.assertIn("growable_create", peer.text.read_text())
+
+    def test_without_rivals_all_mallocs_are_named_as_missing(self) -> None:
+        """Also those that zcache alone runs under: none is absent in silence."""
+        contenders._known.cache_clear()
+        self.addCleanup(contenders._known.cache_clear)
+        with (
+            mock.patch.object(contenders, "tlsf", return_value=()),
+            mock.patch.object(allocators, "manifest_path", return_value=Path("/nowhere")),
+        ):
+            missing = {one.name for one in contenders.everybody() if one.who.missing}
+        rivals = {*contenders.GENERAL, *contenders.UNDER_THE_CACHE} - {"glibc"}
+        self.assertEqual(missing - {"brimful malloc"}, rivals)
 
     def test_that_cannot_be_built_are_missing_with_the_reason(self) -> None:
         library = ROOT / "README.md"  # any file: it is hashed

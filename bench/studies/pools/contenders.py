@@ -20,6 +20,7 @@ from studies.pools import crates
 BUILT = ROOT / "build" / "pools"
 POOLS_LIBRARY = ROOT / "build" / "release" / "libbrimful-pools.a"
 GENERAL = ("glibc", "jemalloc", "mimalloc2", "mimalloc3")
+UNDER_THE_CACHE = ("tcmalloc-percpu", "snmalloc")  # beside those, in zcache alone
 SYSTEM = Allocator(allocators.SYSTEM)
 
 
@@ -84,6 +85,11 @@ def general() -> list[Contender]:
 
 def brimful_malloc() -> Contender:
     return malloc(allocators.OURS, "brimful malloc", "--pool", "malloc")
+
+
+def everybody() -> list[Contender]:
+    """All that a record names; the pools of pages are in the same library as TLSF."""
+    return [*tlsf(), *general(), brimful_malloc(), *map(malloc, UNDER_THE_CACHE)]
 
 
 def pages() -> list[Contender]:

@@ -265,11 +265,6 @@ CACHES = {
     "pages-lru": ("--codec", "lz4", "--limit", "64M", "--erase", "0"),
     "objects-64k": ("--codec", "lz4", "--piece", "64K"),
 }
-UNDER_CACHES = (
-    *("glibc", "brimful", "jemalloc", "mimalloc2", "mimalloc3"),
-    "tcmalloc-percpu",
-    "snmalloc",
-)
 
 
 def zcache(sampler: Sampler, into: Data) -> None:
@@ -278,7 +273,8 @@ def zcache(sampler: Sampler, into: Data) -> None:
         sampler.record.fail("zcache", "not built: it needs libzstd-dev and liblz4-dev")
         return
     handles = contenders.malloc("glibc", "handle pool", "--store", "handles")
-    mallocs = [contenders.malloc(name, name, "--store", "malloc") for name in UNDER_CACHES]
+    names = ("glibc", "brimful", *contenders.GENERAL[1:], *contenders.UNDER_THE_CACHE)
+    mallocs = [contenders.malloc(name, name, "--store", "malloc") for name in names]
     options = sampler.options
     for workload in options.caches.split(","):
         line = (*CACHES[workload], "--bytes", options.bytes, "--settle", options.settle, *FOLDERS)

@@ -28,8 +28,7 @@ def measure(run: Run) -> None:
             known = ", ".join(experiments.CACHES)
             raise StudyError(f"--caches: no cache {cache!r}; there are: {known}")
     samples.build()
-    who = [*contenders.tlsf(), *contenders.general(), contenders.brimful_malloc()]
-    run.record.allocators = [one.who for one in who]
+    run.record.allocators = [one.who for one in contenders.everybody()]
     sampler = samples.Sampler(run)
     for part in run.options.only:
         sampler.part = part
