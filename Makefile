@@ -41,18 +41,18 @@ lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
 	@cmake --build build/$(PRESET) -j $(JOBS) --target \
 	  brimful brimful_static brimful_relocatable brimful-pools brimful-pools-checked
 
-STUDIES := study-class study-global
-STUDY_TARGETS ?= brimful
+LOCKED := study-class study-global
+LOCKED_TARGETS ?= brimful
 
-.PHONY: study
-study: $(STUDIES:%=build/%/build.ninja) ## the library with locks in place of contexts, for comparison: build/study-*
-	@for preset in $(STUDIES); do cmake --build build/$$preset -j $(JOBS) --target $(STUDY_TARGETS) || exit; done
+.PHONY: lib-locked
+lib-locked: $(LOCKED:%=build/%/build.ninja) ## the library with locks in place of contexts, for comparison: build/study-*
+	@for preset in $(LOCKED); do cmake --build build/$$preset -j $(JOBS) --target $(LOCKED_TARGETS) || exit; done
 
 .PHONY: run
 run: ## install what is missing, compare real programs under the system's malloc and brimful (RUN_SECONDS=30: a glance)
 	@tools/install-deps.sh run
 	@$(MAKE) --no-print-directory lib
-	@/usr/bin/python3 bench/run_demo.py $(if $(RUN_SECONDS),--seconds $(RUN_SECONDS))
+	@./brimful bench study demo $(if $(RUN_SECONDS),--short --seconds $(RUN_SECONDS))
 
 # One CTest folder that includes the folders of all presets, so that one ctest prints one count.
 .PHONY: build-tests
@@ -88,28 +88,9 @@ league: lib ## all workloads and real programs under all leading allocators, in 
 	@test -e build/rivals/manifest.json || $(MAKE) --no-print-directory rivals
 	@./brimful bench league $(LEAGUE)
 
-.PHONY: bench-concurrency
-bench-concurrency: lib study ## threads that meet: all rivals, each front end, three designs (about an hour; CONCURRENCY=--short: 11 minutes)
-	@tools/install-deps.sh bench
-	@/usr/bin/python3 bench/run_concurrency.py $(CONCURRENCY)
-
-.PHONY: bench-memory
-bench-memory: lib ## memory: bursts, grown and thinned heaps, a long life (15 minutes; MEMORY=--short: 4)
-	@tools/install-deps.sh bench
-	@/usr/bin/python3 bench/run_memory.py $(MEMORY)
-
-.PHONY: bench-pools
-bench-pools: lib ## the pools: throughput, worst case, memory, sizes, compaction, against rlsf, talc and mallocs (15 minutes; POOLS=--short: 3)
-	@tools/install-deps.sh bench
-	@cmake --build build/$(PRESET) -j $(JOBS) --target brimful-pools
-	@cmake --build build/$(PRESET) -j $(JOBS) --target zcache || echo "zcache is left out (tools/install-deps.sh test)"
-	@tools/in_venv.sh bench/run_pools.py $(POOLS)
-
-.PHONY: bench-service
-bench-service: lib ## a Java service with inference under load: how much its memory grows (15 minutes)
-	@tools/install-deps.sh bench
-	@tools/install-deps.sh service
-	@tools/in_venv.sh bench/run_service.py $(SERVICE)
+.PHONY: study
+study: ## measurements in folders of their own, STUDY=NAME OPTIONS="--short"; without STUDY the list of them with times and pages
+	@./brimful bench study $(if $(STUDY),$(STUDY) --prepare $(OPTIONS),--list)
 
 .PHONY: rivals
 rivals: ## fetch and build the allocators that brimful is compared with
@@ -119,11 +100,6 @@ rivals: ## fetch and build the allocators that brimful is compared with
 .PHONY: real-programs
 real-programs: ## install the programs of `brimful bench --real`
 	@tools/install-deps.sh real-programs
-
-.PHONY: gates
-gates: lib ## the figures of docs/evaluation.md that are not rows of the bench: pairs, footprint, start-up, give-back
-	@tools/install-deps.sh bench
-	@/usr/bin/python3 bench/run_all.py $(GATES)
 
 .PHONY: format
 format: ## rewrite C++ and Python files in the project's format

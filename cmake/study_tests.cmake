@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# The middle layers for study (docs/design/0010), tested from the release build: `make study` must build them without a
+# The middle layers for study (docs/design/0010), tested from the release build: `make lib-locked` must build them without a
 # warning, then programs of tests/abi, tests/misuse and the oracle run on them. They have one way to find memory, so
 # `front_end` is set only to keep the programs from running twice.
 #
@@ -17,7 +17,7 @@ set(study_misuse double_delete double_free_interleaved double_free_remote double
 
 set(study_builds ${PROJECT_SOURCE_DIR}/build)
 register(NAME study.build LABELS study TIMEOUT 900
-  COMMAND make --no-print-directory -C ${PROJECT_SOURCE_DIR} study JOBS=2 "STUDY_TARGETS=brimful oracle_stress")
+  COMMAND make --no-print-directory -C ${PROJECT_SOURCE_DIR} lib-locked JOBS=2 "LOCKED_TARGETS=brimful oracle_stress")
 set_tests_properties(${build_name}.study.build PROPERTIES FIXTURES_SETUP study)
 
 # register_study(NAME … as register()): a test that runs on the library of build/study-${study}.

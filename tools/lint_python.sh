@@ -38,7 +38,7 @@ for folder in "${folders[@]}"; do
 done
 for package in bench/*/__init__.py cli/*/__init__.py; do
   folder="$(dirname "$package")"
-  [ ! -e "$package" ] || check_types "$(dirname "$folder")" -p "$(basename "$folder")"
+  [ ! -e "$package" ] || check_types bench:cli -p "$(basename "$folder")"
 done
 if [ "$status" -ne 0 ]; then
   echo "Python has faults (\`make format\` mends the format)"

@@ -22,13 +22,12 @@ using zcache::Outcome;
 using zcache::Times;
 using zcache::Weight;
 
-// The file that malloc comes from, without its folder.
+// The file that malloc comes from.
 std::string_view malloc_library() {
   Dl_info info{};
   void* const malloc_found = dlsym(RTLD_DEFAULT, "malloc");
   if (malloc_found == nullptr || dladdr(malloc_found, &info) == 0 || info.dli_fname == nullptr) return "unknown";
-  const std::string_view path = info.dli_fname;
-  return path.substr(path.rfind('/') + 1);
+  return info.dli_fname;
 }
 
 void print(const char* name, const Times& times) {

@@ -173,7 +173,7 @@ class TheAllocators(unittest.TestCase):
         known = {one.name: one for one in allocators.known()}
         for name in allocators.STUDIES:
             if known[name].missing:
-                self.assertIn("make study", known[name].missing)
+                self.assertIn("make lib-locked", known[name].missing)
             else:
                 self.assertIn("study-", known[name].library)
 

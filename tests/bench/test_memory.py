@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fake_results import constructed, fail
 
-import run_memory
-import runs
 from brimful.bench import allocators, memory
 from brimful.bench.model import Allocator, Metric, Result, Status
+from brimful.bench.study import hugepages, records
+from brimful.bench.study.model import Run
 from brimful.bench.summary import summarize
+from studies.memory import study
 
 BIG = 100.0 * 1024  # KiB: above the 64 MiB from which faults are shown
 
@@ -162,26 +164,24 @@ class Hugepages(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = Path(folder.name) / "enabled"
         self.file.write_text("always [madvise] never\n")
-        patch = mock.patch.object(run_memory, "THP", self.file)
+        patch = mock.patch.object(hugepages, "SYSTEM", self.file)
         patch.start()
         self.addCleanup(patch.stop)
 
     def test_are_put_back_even_after_a_failure(self) -> None:
-        with self.assertRaises(SystemExit), run_memory.thp_always():
+        with self.assertRaises(SystemExit), hugepages.system_says("always"):
             self.assertEqual(self.file.read_text(), "always")
             raise SystemExit(143)
         self.assertEqual(self.file.read_text(), "madvise")
 
     def test_that_cannot_be_set_are_a_run_not_measured(self) -> None:
-        kind = runs.Kind([], "1m", [], run_memory.thp_always)
         self.file.unlink()
-        with (
-            mock.patch.object(subprocess, "run") as started,
-            mock.patch("builtins.print") as printed,
-        ):
-            self.assertEqual(runs.run("--memory", {"thp": kind}, short=True), 0)
+        record = records.Record("memory", {}, {})
+        options = Namespace(only=["thp"], short=True, keep=False, bench="", budget="")
+        with mock.patch.object(subprocess, "run") as started:
+            study.STUDY.measure(Run(study.STUDY, options, record))
         started.assert_not_called()
-        self.assertIn("thp: not measured", str(printed.call_args_list))
+        self.assertIn("cannot be set", record.not_measured["thp"])
 
 
 if __name__ == "__main__":

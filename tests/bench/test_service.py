@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench/run_service.py: what is made of a curve of resident memory and of the service's own words."""
+"""The study service: what is made of a curve of resident memory and of the service's own words."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "cli")]
 
-import run_service  # noqa: E402
+from studies.service import study  # noqa: E402
 
 SAID = [
     {"part": "load", "at_s": 10.0},
@@ -28,7 +28,7 @@ def curve_of(before: float, peak: float, after: float) -> list[tuple[float, floa
 
 class TestFigures(unittest.TestCase):
     def test_growth_is_from_before_the_load_to_the_end_of_the_rest(self) -> None:
-        found = run_service.figures_of(curve_of(600, 2000, 850), SAID)
+        found = study.figures_of(curve_of(600, 2000, 850), SAID)
         self.assertEqual(found["before_mib"], 600)
         self.assertEqual(found["peak_mib"], 2000)
         self.assertEqual(found["growth_mib"], 250)
@@ -37,14 +37,12 @@ class TestFigures(unittest.TestCase):
     def test_a_single_reading_that_is_off_changes_nothing(self) -> None:
         curve = curve_of(600, 2000, 850)
         curve[-3] = (curve[-3][0], 5000)
-        self.assertEqual(run_service.figures_of(curve, SAID)["after_mib"], 850)
+        self.assertEqual(study.figures_of(curve, SAID)["after_mib"], 850)
 
 
 class TestVerdict(unittest.TestCase):
     def verdict(self, ours: float) -> str:
-        return run_service.verdict(
-            {"glibc": [{"growth_mib": 1000}], "brimful": [{"growth_mib": ours}]}
-        )
+        return study.verdict({"glibc": [{"growth_mib": 1000}], "brimful": [{"growth_mib": ours}]})
 
     def test_a_quarter_of_the_growth_of_glibc_is_the_goal(self) -> None:
         self.assertIn("met", self.verdict(250))

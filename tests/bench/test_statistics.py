@@ -24,7 +24,7 @@ MICE_TREATED = (94.0, 197, 16, 38, 99, 141, 23)
 
 def known_deviation(values: tuple[float, ...]) -> float:
     """The standard deviation of the bootstrap distribution of the median."""
-    middles, weights = statistics._distribution(np.array(values))
+    middles, weights = map(np.array, statistics._distribution(values))
     mean = float(middles @ weights)
     return math.sqrt(float((middles - mean) ** 2 @ weights))
 
@@ -39,7 +39,7 @@ class TheBootstrapOfTheMedian(unittest.TestCase):
         for count in (5, 6, 9, 12):
             data = chance.normal(size=count)
             drawn = np.median(chance.choice(data, (40000, count)), axis=1)
-            middles, weights = statistics._distribution(data)
+            middles, weights = map(np.array, statistics._distribution(data))
             self.assertAlmostEqual(float(weights.sum()), 1.0, places=12)
             for point in np.quantile(data, (0.3, 0.5, 0.7)):
                 exact = float(weights[middles <= point].sum())

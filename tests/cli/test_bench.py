@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -19,17 +20,20 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "cli")]
 
-import benchlib  # noqa: E402
-import run_demo  # noqa: E402
+from brimful.bench import building, launch  # noqa: E402
+from brimful.bench.model import Allocator  # noqa: E402
+from brimful.bench.study.model import LIBRARY  # noqa: E402
+from studies.demo.programs import proof  # noqa: E402
+from studies.pairs.study import SOURCE  # noqa: E402
 
-RIVAL = benchlib.system_library("libjemalloc.so.2")
+RIVAL = Path("/usr/lib") / f"{platform.machine()}-linux-gnu" / "libjemalloc.so.2"
 
 
 def measured(*command: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
     """What measure says of a command."""
-    line = [str(benchlib.measuring_program()), *options, "--", *command]
+    line = [launch.launcher(), *options, "--", *command]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -69,7 +73,7 @@ class TheLauncherThatMeasures(unittest.TestCase):
             self.assertIn(str(RIVAL.resolve()), process["allocators"])
 
     def test_the_callers_own_preload_does_not_leak_into_the_system_run(self) -> None:
-        line = [str(benchlib.measuring_program()), "--stdout", "/dev/stderr", "--", "env"]
+        line = [launch.launcher(), "--stdout", "/dev/stderr", "--", "env"]
         environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": "/lib/x86_64-linux-gnu/libm.so.6"}
         done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60)
         self.assertIn("PATH=", done.stderr)
@@ -77,43 +81,36 @@ class TheLauncherThatMeasures(unittest.TestCase):
 
 
 class TheProof(unittest.TestCase):
-    """run_demo counts a run only if the maps show what they should."""
+    """The demonstration counts a run only if the maps show what they should."""
 
-    library = benchlib.Allocator("brimful", Path("/somewhere/libbrimful.so"))
-    system = benchlib.Allocator("system")
-    program = run_demo.Program("x", "x", "cc1plus", lambda _: {})
+    path = "/somewhere/libbrimful.so"
+    library = Allocator("brimful", library=path)
+    system = Allocator("system")
 
-    def proof(self, allocator: benchlib.Allocator, **processes: list[str]) -> str:
+    def proof(self, allocator: Allocator, **processes: list[str]) -> str:
         data = {"processes": [{"name": n, "allocators": a} for n, a in processes.items()]}
-        return run_demo.proof(self.program, allocator, data)
+        return proof("cc1plus", allocator, self.path, data)
 
     def test_a_run_with_the_library_everywhere_counts(self) -> None:
-        mapped = ["/somewhere/libbrimful.so", "/lib/libc.so.6"]
+        mapped = [self.path, "/lib/libc.so.6"]
         self.assertEqual(self.proof(self.library, cc1plus=mapped, **{"g++": mapped}), "")
 
     def test_a_run_without_the_library_in_the_worker_does_not(self) -> None:
-        mapped = ["/somewhere/libbrimful.so"]
+        mapped = [self.path]
         self.assertIn("cc1plus", self.proof(self.library, cc1plus=["/lib/libc.so.6"]))
         self.assertIn("never saw", self.proof(self.library, **{"g++": mapped}))
 
     def test_a_run_of_the_system_with_the_library_does_not(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            before = benchlib.LIBRARY
-            benchlib.LIBRARY = Path(folder) / "libbrimful.so"
-            try:
-                mapped = [str(benchlib.LIBRARY.resolve())]
-                self.assertIn("libbrimful.so", self.proof(self.system, cc1plus=mapped))
-                self.assertEqual(self.proof(self.system, cc1plus=["/lib/libc.so.6"]), "")
-            finally:
-                benchlib.LIBRARY = before
+        self.assertIn("libbrimful.so", self.proof(self.system, cc1plus=[self.path]))
+        self.assertEqual(self.proof(self.system, cc1plus=["/lib/libc.so.6"]), "")
 
 
-@unittest.skipUnless(benchlib.LIBRARY.exists() and shutil.which("g++"), "make lib was not called")
+@unittest.skipUnless(LIBRARY.exists() and shutil.which("g++"), "make lib was not called")
 class TheDemo(unittest.TestCase):
     """What `make run` starts."""
 
     def demo(self, *arguments: str) -> list[str]:
-        return ["/usr/bin/python3", str(ROOT / "bench" / "run_demo.py"), *arguments]
+        return [str(ROOT / "brimful"), "bench", "study", "demo", *arguments]
 
     def test_a_program_that_does_not_exist_is_wrong_usage(self) -> None:
         done = subprocess.run(
@@ -157,50 +154,18 @@ class TheDemo(unittest.TestCase):
         self.assertNotIn("Traceback", errors)
 
 
-class TheStatistics(unittest.TestCase):
-    def test_the_ratio_is_the_median_of_pairs_not_the_ratio_of_medians(self) -> None:
-        ratio = benchlib.paired_ratio([1, 20, 300], [2, 20, 200])
-        self.assertEqual(ratio.median, 1.0)
-
-    def test_the_interval_holds_the_median_and_shrinks_to_it_for_equal_pairs(self) -> None:
-        wide = benchlib.paired_ratio([8, 9, 10, 11, 12], [10] * 5)
-        self.assertLessEqual(wide.low, wide.median)
-        self.assertGreaterEqual(wide.high, wide.median)
-        same = benchlib.paired_ratio([9] * 5, [10] * 5)
-        self.assertEqual((same.low, same.median, same.high), (0.9, 0.9, 0.9))
-
-    def test_no_difference_is_claimed_when_the_interval_holds_one(self) -> None:
-        samples = [0.9, 1.1, 0.95, 1.05, 1.0, 0.92, 1.08]
-        self.assertEqual(benchlib.paired_ratio(samples, [1.0] * 7).verdict(), "no difference shown")
-        self.assertEqual(benchlib.paired_ratio([0.9] * 7, [1.0] * 7).verdict(), "less")
-        self.assertEqual(benchlib.paired_ratio([1.1] * 7, [1.0] * 7).verdict(), "more")
-
-    def test_few_pairs_prove_nothing(self) -> None:
-        self.assertEqual(
-            benchlib.paired_ratio([0.5] * 4, [1.0] * 4).verdict(), "no difference shown"
-        )
-
-    def test_the_same_samples_give_the_same_interval(self) -> None:
-        samples = [0.9, 1.1, 0.95, 1.05, 1.0]
-        first = benchlib.paired_ratio(samples, [1.0] * 5)
-        self.assertEqual(first, benchlib.paired_ratio(samples, [1.0] * 5))
-
-    def test_the_geometric_mean_of_inverse_ratios_is_one(self) -> None:
-        self.assertAlmostEqual(benchlib.geometric_mean([0.5, 2.0, 4.0, 0.25]), 1.0)
-
-
 @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
 class ThePairs(unittest.TestCase):
     def test_one_sample_gives_plausible_figures_and_the_library_that_was_there(self) -> None:
         for size in ("64", "mixed"):
-            line = [str(benchlib.compiled("micro/pair.cpp")), "64", size, "0.01", "1"]
+            line = [str(building.program(SOURCE)), "64", size, "0.01", "1"]
             done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
             data = json.loads(done.stdout)
             self.assertGreater(data["ns_per_pair"], data["ns_loop"])
             self.assertGreater(data["ns_loop"], 0.05)
 
     def test_wrong_arguments_are_refused(self) -> None:
-        binary = str(benchlib.compiled("micro/pair.cpp"))
+        binary = str(building.program(SOURCE))
         for arguments in ([], ["0", "64", "1", "1"], ["8", "4", "1", "1"], ["8", "64", "0", "1"]):
             with self.subTest(arguments=arguments):
                 done = subprocess.run([binary, *arguments], capture_output=True, timeout=60)

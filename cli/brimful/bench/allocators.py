@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .. import __version__, locate
 from . import proof
-from .model import Allocator
+from .model import Allocator, BenchError
 
 SYSTEM = "glibc"  # what every program has by itself; the default baseline
 OURS = "brimful"
@@ -51,7 +51,7 @@ VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")}
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 
-class AllocatorError(Exception):
+class AllocatorError(BenchError):
     """An allocator was asked for that does not exist; the message names those that do."""
 
 
@@ -76,6 +76,14 @@ def known(libraries: Sequence[str] = ()) -> list[Allocator]:
         if names.count(name) > 1:
             raise AllocatorError(f"--lib {name}=…: there is an allocator {name} already")
     return [_checked(allocator) for allocator in found]
+
+
+def pair(library: str = "", conf: str = "") -> tuple[Allocator, Allocator]:
+    """The system's malloc and brimful alone, whatever rivals there are."""
+    ours = _ours()[0]
+    settings = {"BRIMFUL_CONF": conf} if conf else {}
+    ours = replace(ours, library=os.path.abspath(library or ours.library), settings=settings)
+    return _system(), _checked(ours)
 
 
 def of_preset(available: Sequence[Allocator], which: str) -> list[Allocator]:
@@ -192,7 +200,7 @@ def _checked(allocator: Allocator) -> Allocator:
     try:
         locate.library(allocator.library)
     except locate.LibraryError as error:
-        target = "study" if allocator.name in STUDIES else "lib"
+        target = "lib-locked" if allocator.name in STUDIES else "lib"
         hint = f": build it with `make {target}`" if allocator.ours else ""
         return replace(allocator, missing=f"{error}{hint}")
     content = Path(allocator.library).read_bytes()  # also brings the file into the page cache

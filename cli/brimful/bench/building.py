@@ -8,11 +8,21 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from .. import locate
+from .model import BenchError
+
 TIMEOUT_S = 300
 
 
-class BuildError(Exception):
+class BuildError(BenchError):
     """A program cannot be built; the message says why."""
+
+
+def program(source: Path, *flags: str) -> Path:
+    """A measuring program of C or C++, in build/study/. Raises BuildError."""
+    compiler = ["g++", "-std=c++20"] if source.suffix == ".cpp" else ["gcc"]
+    binary = Path(locate.project_root()) / "build" / "study" / source.stem
+    return built(binary, source, [*compiler, "-O2", "-Wall", "-Wextra", *flags])
 
 
 def built(binary: Path, source: Path, compiler: Sequence[str], links: Sequence[str] = ()) -> Path:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from . import catalog, engine
     from .model import Allocator, Result
 
-PYTHON = "/usr/bin/python3"
 SAVE_EVERY_S = 60.0
 FORWARD = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -235,32 +234,12 @@ def _report(
         report.export_charts(result, charts, keys=chart)
 
 
-def _script(name: str, arguments: list[str]) -> None:
-    """Hand over to a script of bench/."""
-    path = os.path.join(locate.project_root(), "bench", name)
-    if not os.path.exists(path):
-        typer.echo(f"brimful: no {path}: the benchmarks need a checkout", err=True)
-        raise typer.Exit(1)
-    sys.stdout.flush()
-    os.execv(PYTHON, [PYTHON, path, *arguments])
+@app.command("study", context_settings=FORWARD)
+def _study(context: typer.Context) -> None:
+    """Measurements with a folder of their own (bench/studies/); alone it lists them."""
+    from .study import command
 
-
-@app.command("micro", context_settings=FORWARD)
-def _micro(context: typer.Context) -> None:
-    """malloc+free pairs on a heap of K live objects (bench/pairs.py; --help there)."""
-    _script("pairs.py", context.args)
-
-
-@app.command("metrics", context_settings=FORWARD)
-def _metrics(context: typer.Context) -> None:
-    """Start-up, trivial RSS, metadata and give-back (bench/metrics.py; --help there)."""
-    _script("metrics.py", context.args)
-
-
-@app.command("demo", context_settings=FORWARD)
-def _demo(context: typer.Context) -> None:
-    """Real programs under the system's allocator and brimful (bench/run_demo.py; --help there)."""
-    _script("run_demo.py", context.args)
+    raise typer.Exit(command.main(context.args))
 
 
 # --- arguments ------------------------------------------------------------------------------------

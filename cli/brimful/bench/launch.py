@@ -21,13 +21,14 @@ import re
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import locate
 from . import building, proof
-from .model import Allocator, Cell, Status
+from .model import Allocator, BenchError, Cell, Status
 
 # Variables by which allocators, the loader and Python choose how memory is had.
 STEERING = re.compile(
@@ -40,11 +41,11 @@ REASON_LENGTH = 160
 TAIL_BYTES = 1 << 22  # of standard output: the workload's line is the last
 
 
-class LauncherError(Exception):
+class LauncherError(BenchError):
     """Nothing can be measured here; the message says why."""
 
 
-class Failure(Exception):
+class Failure(BenchError):
     """A run does not count, and why."""
 
     def __init__(self, status: Status, reason: str) -> None:
@@ -125,6 +126,50 @@ def launcher() -> str:
 def clean_environment() -> dict[str, str]:
     """The caller's environment without what steers an allocator, the loader or this bench."""
     return {name: value for name, value in os.environ.items() if not STEERING.match(name)}
+
+
+def environment(allocator: Allocator) -> dict[str, str]:
+    """The environment of a program that is to run under `allocator` and tells its figures itself."""
+    preload = {"LD_PRELOAD": locate.preloadable(allocator.library)} if allocator.library else {}
+    return clean_environment() | preload | allocator.settings
+
+
+def answer(allocator: Allocator, command: Sequence[object], timeout_s: float) -> dict[str, Any]:
+    """The line of JSON that a program prints under `allocator`. Raises Failure."""
+    words = [str(word) for word in command]
+    name = Path(words[0]).name
+    try:
+        done = subprocess.run(
+            words, env=environment(allocator), capture_output=True, text=True, timeout=timeout_s
+        )
+    except subprocess.TimeoutExpired:
+        raise Failure(Status.TIMED_OUT, f"{name}: no end after {timeout_s:g} s") from None
+    said = last_line(done.stderr)
+    if done.returncode != 0:
+        raise Failure(Status.FAILED, f"{name}: exit code {done.returncode}: {said}")
+    if "cannot be preloaded" in done.stderr:
+        raise Failure(Status.NOT_LOADED, said)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def measuring(
+    allocator: Allocator,
+    command: Sequence[str],
+    output: Path,
+    *,
+    variables: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
+) -> list[str]:
+    """The command line that runs `command` under `allocator`, whose output goes to a file, and prints
+    its costs as JSON."""
+    output.parent.mkdir(parents=True, exist_ok=True)  # in a fresh clone nothing has made it yet
+    preload = locate.preloadable(allocator.library) if allocator.library else ""
+    line = [launcher(), "--timeout", str(timeout_s), "--stdout", str(output)]
+    line += ["--preload", preload] if preload else []
+    for name, value in {**allocator.settings, **(variables or {})}.items():
+        line += ["--set", f"{name}={value}"]
+    return [*line, "--", *command]
 
 
 def _preload(cell: Cell, allocator: Allocator) -> str:

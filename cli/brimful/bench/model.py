@@ -22,7 +22,11 @@ from .. import locate
 SCHEMA = "brimful-bench/1"
 
 
-class ResultError(Exception):
+class BenchError(Exception):
+    """Something cannot be measured, built or read; the message says what and why."""
+
+
+class ResultError(BenchError):
     """A result file cannot be read; the message says which and why."""
 
 
@@ -244,6 +248,9 @@ def load(path: Path) -> Result:
     except ValueError as error:
         raise ResultError(f"{path} is not JSON: {error}") from None
     schema = data.get("schema") if isinstance(data, dict) else None
+    if schema == SCHEMA and "study" in data:
+        name = data["study"]
+        raise ResultError(f"{path} is of a study: `brimful bench study {name} --write` shows it")
     if schema != SCHEMA:
         raise ResultError(f"{path} is not a result of this bench ({schema!r}, not {SCHEMA!r})")
     try:

@@ -50,6 +50,12 @@ def c_library() -> str:
         return next((path for path in paths if is_libc(path)), "")
 
 
+def is_served(by: str, library: str) -> bool:
+    """Whether the file that a program of ours names as its malloc's is `library`; "" is the system's."""
+    served = os.path.realpath(by)
+    return served == os.path.realpath(library) if library else bool(by) and is_libc(served)
+
+
 def objection(processes: Sequence[dict[str, Any]], library: str, root: str) -> str:
     """Why these processes do not prove that `library` served them, or "".
 

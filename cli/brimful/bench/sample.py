@@ -95,9 +95,7 @@ def _check_allocator(cell: Cell, allocator: Allocator, done: Run) -> None:
         by = done.line.get("malloc")
         if not isinstance(by, str) or not by:
             raise Failure(Status.FAILED, "printed no result")
-        served = os.path.realpath(by)
-        wanted = os.path.realpath(allocator.library) if allocator.library else ""
-        if served != wanted and (wanted or not proof.is_libc(served)):
+        if not proof.is_served(by, allocator.library):
             raise Failure(Status.NOT_LOADED, f"malloc was served by {by}")
         return
     root = "" if launch.is_driver(cell) else shutil.which(cell.command[0]) or ""

@@ -24,6 +24,10 @@ side of it with probability 2/2^n): then the interval is everything, and no clai
 [3] Hesterberg: What Teachers Should Know About the Bootstrap (2015), section 5.3.
 [4] Kalibera, Jones: Rigorous Benchmarking in Reasonable Time (2013): repeats at each level, ratios.
 [5] Fleming, Wallace: How not to lie with statistics (1986): the geometric mean of ratios.
+[6] Abramowitz, Stegun: Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
+
+Everything about one cell is plain Python, because the first-run demo draws its conclusions here and
+needs no package for it; numpy is imported by the means over many cells alone.
 """
 
 from __future__ import annotations
@@ -31,13 +35,18 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import statistics
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import stats  # type: ignore[import-untyped,unused-ignore]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 LEVEL = 0.95  # of every interval
 FEWEST_PAIRS = 5  # below it nothing is claimed
@@ -46,8 +55,6 @@ NARROW = 0.03  # a row whose interval is within ± this needs no more rounds tha
 FEWEST_WORKLOADS = 5  # below it a mean speaks of its own rows only
 RESAMPLES = 2000  # of a geometric mean; the Monte Carlo error of its ends is 1.5 % of its width
 SEED = 20130620
-
-Floats = NDArray[np.float64]
 
 
 class Verdict(StrEnum):
@@ -127,61 +134,97 @@ class Noise:
     floor: float
 
 
-def median(values: ArrayLike) -> float:
+def median(values: Iterable[float]) -> float:
     """The median. At least one value."""
-    return float(np.median(np.asarray(values, dtype=float)))
+    return float(statistics.median(values))
 
 
 # --- the bootstrap distribution of a median ------------------------------------------------------
 
 
+def _at_least(half: int, count: int, chance: float) -> float:
+    """That at least `half` of `count` draws succeed (binomial)."""
+    return math.fsum(
+        math.comb(count, k) * chance**k * (1 - chance) ** (count - k)
+        for k in range(half, count + 1)
+    )
+
+
 @functools.lru_cache(maxsize=256)
-def _weights(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """How often a resample of `count` sorted values has its middle between values i and j.
+def _weights(count: int) -> tuple[tuple[int, int, float], ...]:
+    """(i, j, how often a resample of `count` sorted values has its middle between values i and j).
 
     Odd counts have one middle value: it is at most value i when at least half of the draws are
     (binomial). Even counts have two: i < j are they when exactly half of the draws are at most i,
     with i among them, and the others at least j, with j among them; what is left is i = j.
     """
-    upto = np.arange(count + 1) / count
+    upto = [i / count for i in range(count + 1)]
     half = (count + 1) // 2
-    single = np.diff(stats.binom.sf(half - 1, count, upto))  # the half-th value is value i
+    reached = [_at_least(half, count, share) for share in upto]
+    single = [after - before for before, after in itertools.pairwise(reached)]
     if count % 2:
-        index = np.arange(count)
-        return index, index, single
-    i, j = np.triu_indices(count)
-    lower = upto[i + 1] ** half - upto[i] ** half
-    upper = (1 - upto[j]) ** half - (1 - upto[j + 1]) ** half
-    both = np.where(i < j, math.comb(count, half) * lower * upper, 0.0)
-    both[i == j] = single - np.bincount(i, both, count)
-    return i, j, np.clip(both, 0.0, None)
+        return tuple((i, i, weight) for i, weight in enumerate(single))
+    ways = math.comb(count, half)
+    found = []
+    for i in range(count):
+        lower = upto[i + 1] ** half - upto[i] ** half
+        apart = [
+            ways * lower * ((1 - upto[j]) ** half - (1 - upto[j + 1]) ** half)
+            for j in range(i + 1, count)
+        ]
+        found.append((i, i, max(0.0, single[i] - math.fsum(apart))))
+        found += [(i, j, weight) for j, weight in enumerate(apart, i + 1)]
+    return tuple(found)
 
 
-def _distribution(logs: Floats) -> tuple[Floats, Floats]:
+def _distribution(logs: Iterable[float]) -> tuple[list[float], list[float]]:
     """The medians that resamples can have, ascending, and the probability of each."""
-    ordered = np.sort(logs)
-    i, j, weights = _weights(len(logs))
-    middles = (ordered[i] + ordered[j]) / 2
-    order = np.argsort(middles, kind="stable")
-    return middles[order], weights[order] / weights.sum()
+    ordered = sorted(logs)
+    middles = [((ordered[i] + ordered[j]) / 2, weight) for i, j, weight in _weights(len(ordered))]
+    middles.sort(key=lambda pair: pair[0])
+    whole = math.fsum(weight for _, weight in middles)
+    return [value for value, _ in middles], [weight / whole for _, weight in middles]
+
+
+@functools.lru_cache(maxsize=256)
+def _student(share: float, freedom: int) -> float:
+    """The quantile `share` (above 1/2) of Student's t with so many degrees of freedom.
+
+    The distribution has a closed form for whole degrees [6], whose inverse is found by halving.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        angle = (low + high) / 2
+        square = math.cos(angle) ** 2
+        term = total = math.cos(angle) if freedom % 2 else 1.0
+        for k in range(3 if freedom % 2 else 2, freedom, 2):
+            term *= square * (k - 1) / k
+            total += term
+        total *= math.sin(angle)
+        if freedom % 2:
+            total = 2 / math.pi * (angle + (total if freedom > 1 else 0.0))
+        if (1 + total) / 2 < share:
+            low = angle
+        else:
+            high = angle
+    return math.sqrt(freedom) * math.tan(low)
 
 
 @functools.lru_cache(maxsize=256)
 def _tail(count: int, level: float) -> float:
     """The expanded percentile [3] of each end."""
-    reach = stats.t.ppf((1 + level) / 2, count - 1) * math.sqrt(count / (count - 1))
-    return float(stats.norm.cdf(-reach))
+    reach = _student((1 + level) / 2, count - 1) * math.sqrt(count / (count - 1))
+    return math.erfc(reach / math.sqrt(2)) / 2
 
 
-def _ends(values: Floats, weights: Floats, tail: float) -> tuple[float, float]:
+def _ends(values: Sequence[float], weights: Iterable[float], tail: float) -> tuple[float, float]:
     """The quantiles `tail` and 1 - `tail` of a discrete distribution, values ascending."""
-    summed = np.cumsum(weights)
-    low = int(np.searchsorted(summed, tail))
-    high = int(np.searchsorted(summed, 1 - tail))
-    return float(values[low]), float(values[min(high, len(values) - 1)])
+    summed = list(itertools.accumulate(weights))
+    low, high = bisect_left(summed, tail), bisect_left(summed, 1 - tail)
+    return values[low], values[min(high, len(values) - 1)]
 
 
-def _interval(logs: Floats, level: float = LEVEL) -> tuple[float, float]:
+def _interval(logs: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
     if len(logs) < FEWEST_PAIRS:
         return -math.inf, math.inf
     return _ends(*_distribution(logs), _tail(len(logs), level))
@@ -190,45 +233,46 @@ def _interval(logs: Floats, level: float = LEVEL) -> tuple[float, float]:
 # --- estimates and ratios ------------------------------------------------------------------------
 
 
-def estimate(values: ArrayLike) -> Estimate:
+def estimate(values: Iterable[float]) -> Estimate:
     """The median of one allocator's samples, with its interval. At least one value, none below 0."""
-    samples = np.asarray(values, dtype=float)
+    samples = list(values)
     low, high = _interval(samples)
     return Estimate(median(samples), max(low, 0.0), high, len(samples))
 
 
-def paired_ratio(ours: ArrayLike, others: ArrayLike) -> Ratio:
+def paired_ratio(ours: Iterable[float], others: Iterable[float]) -> Ratio:
     """The median of ours[k] / others[k], which were measured in the same round [4]. All above 0.
 
     What slows a whole round slows both and cancels out.
     """
-    return ratio_of_logs(np.log(np.asarray(ours, float)) - np.log(np.asarray(others, float)))
+    pairs = zip(ours, others, strict=True)
+    return ratio_of_logs(math.log(mine) - math.log(other) for mine, other in pairs)
 
 
-def ratio_of_logs(logs: ArrayLike) -> Ratio:
+def ratio_of_logs(logs: Iterable[float]) -> Ratio:
     """The same from logarithms of paired ratios. At least one."""
-    values = np.asarray(logs, dtype=float)
+    values = list(logs)
     low, high = _interval(values)
-    return Ratio(math.exp(np.median(values)), math.exp(low), math.exp(high), len(values))
+    return Ratio(math.exp(median(values)), math.exp(low), math.exp(high), len(values))
 
 
-def unpaired_ratio(ours: ArrayLike, others: ArrayLike) -> Ratio:
+def unpaired_ratio(ours: Sequence[float], others: Sequence[float]) -> Ratio:
     """median(ours) / median(others) from logarithms of two runs that have no rounds in common.
 
     The two bootstrap distributions are independent, so that of the difference is every value of one
     with every value of the other.
     """
-    mine, theirs = np.asarray(ours, float), np.asarray(others, float)
-    centre = math.exp(np.median(mine) - np.median(theirs))
-    fewer = min(len(mine), len(theirs))
+    centre = math.exp(median(ours) - median(others))
+    fewer = min(len(ours), len(others))
     if fewer < FEWEST_PAIRS:
         return Ratio(centre, 0.0, math.inf, fewer)
-    my_values, my_weights = _distribution(mine)
-    their_values, their_weights = _distribution(theirs)
-    values = np.subtract.outer(my_values, their_values).ravel()
-    weights = np.multiply.outer(my_weights, their_weights).ravel()
-    order = np.argsort(values, kind="stable")
-    low, high = _ends(values[order], weights[order], _tail(fewer, LEVEL))
+    mine, theirs = (list(zip(*_distribution(side), strict=True)) for side in (ours, others))
+    differences = sorted(
+        ((a - b, p * q) for (a, p), (b, q) in itertools.product(mine, theirs)),
+        key=lambda pair: pair[0],
+    )
+    values, weights = zip(*differences, strict=True)
+    low, high = _ends(values, weights, _tail(fewer, LEVEL))
     return Ratio(centre, math.exp(low), math.exp(high), fewer)
 
 
@@ -274,12 +318,12 @@ def enough_rounds(ratio: Ratio) -> bool:
     return ratio.pairs >= ENOUGH_PAIRS or narrow_enough(ratio, NARROW)
 
 
-def noise(logs: ArrayLike) -> Noise:
+def noise(logs: Iterable[float]) -> Noise:
     """The noise of one cell, from logarithms of second over first runs of the same round."""
-    values = np.asarray(logs, dtype=float)
+    values = list(logs)
     ratio = ratio_of_logs(values)
     floor = max(ratio.high, 1 / ratio.low) - 1 if ratio.low > 0 else math.inf
-    return Noise(ratio, math.expm1(np.median(np.abs(values))), floor)
+    return Noise(ratio, math.expm1(median(map(abs, values))), floor)
 
 
 def expected_misses(intervals: int) -> float:
@@ -290,7 +334,9 @@ def expected_misses(intervals: int) -> float:
 # --- means over cells ----------------------------------------------------------------------------
 
 
-def geometric_mean(workloads: Mapping[str, Sequence[ArrayLike]], *, beyond: bool = True) -> Mean:
+def geometric_mean(
+    workloads: Mapping[str, Sequence[Iterable[float]]], *, beyond: bool = True
+) -> Mean:
     """The geometric mean [5] of cells, each given by the logarithms of its rounds' ratios.
 
     `workloads` maps a workload to its cells. Every workload counts once: the points of a sweep are
@@ -298,19 +344,23 @@ def geometric_mean(workloads: Mapping[str, Sequence[ArrayLike]], *, beyond: bool
     of a two-level bootstrap [4]: workloads are drawn anew (unless not `beyond`, or fewer than
     FEWEST_WORKLOADS), and within each the rounds are, by way of the distributions above.
     """
+    import numpy as np
+
     chance = np.random.default_rng(SEED)
     cells = [[_resampled(logs, chance) for logs in group] for group in workloads.values()]
     return _two_levels(cells, chance, beyond)
 
 
 def geometric_mean_change(
-    before: Mapping[str, Sequence[ArrayLike]], after: Mapping[str, Sequence[ArrayLike]]
+    before: Mapping[str, Sequence[Iterable[float]]], after: Mapping[str, Sequence[Iterable[float]]]
 ) -> Mean:
     """The geometric mean of after / before over the same cells in two runs, of these rows only.
 
     Both map the same workloads to the same cells in the same order. Rounds of two runs are not
     pairs, so each run's medians are drawn by themselves.
     """
+    import numpy as np
+
     chance = np.random.default_rng(SEED)
     cells = [
         [
@@ -335,8 +385,8 @@ class _Resampled:
         return _Resampled(self.median - other.median, self.draws - other.draws, fewer)
 
 
-def _resampled(logs: ArrayLike, chance: np.random.Generator) -> _Resampled:
-    values = np.asarray(logs, dtype=float)
+def _resampled(logs: Iterable[float], chance: np.random.Generator) -> _Resampled:
+    values = list(logs)
     middles, weights = _distribution(values)
     draws = chance.choice(middles, size=RESAMPLES, p=weights)
     return _Resampled(median(values), draws, len(values))
@@ -346,6 +396,8 @@ def _two_levels(
     cells: Sequence[Sequence[_Resampled]], chance: np.random.Generator, beyond: bool
 ) -> Mean:
     """The mean of `cells`, grouped by workload, with its interval; see geometric_mean."""
+    import numpy as np
+
     counts = [cell.count for group in cells for cell in group]
     centre = math.exp(np.mean([np.mean([cell.median for cell in group]) for group in cells]))
     beyond = beyond and len(cells) >= FEWEST_WORKLOADS
@@ -385,4 +437,4 @@ def percentiles(counts: Iterable[tuple[float, int]], wanted: Sequence[float]) ->
     if not totals or not totals[-1]:
         return tuple(math.nan for _ in wanted)
     ranks = [max(1, math.ceil(share / 100 * totals[-1] - 1e-9)) for share in wanted]
-    return tuple(ordered[int(np.searchsorted(totals, rank))][0] for rank in ranks)
+    return tuple(ordered[bisect_left(totals, rank)][0] for rank in ranks)
