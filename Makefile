@@ -76,7 +76,7 @@ bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", 
 	@./brimful bench $(BENCH)
 
 .PHONY: study
-study: ## measurements in folders of their own, STUDY=NAME OPTIONS="--short"; without STUDY the list of them with times and pages
+study: ## measurements in folders of their own: STUDY=NAME OPTIONS="--short"; without STUDY, the list with times and pages
 	@./brimful bench study $(if $(STUDY),$(STUDY) --prepare $(OPTIONS),--list)
 
 .PHONY: rivals
