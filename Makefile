@@ -89,7 +89,7 @@ league: lib ## all workloads and real programs under all leading allocators, in 
 	@./brimful bench league $(LEAGUE)
 
 .PHONY: study
-study: ## measurements in folders of their own, STUDY=NAME OPTIONS="--short"; without STUDY the list of them with times and pages
+study: ## measurements in folders of their own: STUDY=NAME OPTIONS="--short"; without STUDY, the list with times and pages
 	@./brimful bench study $(if $(STUDY),$(STUDY) --prepare $(OPTIONS),--list)
 
 .PHONY: rivals

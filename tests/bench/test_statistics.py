@@ -98,7 +98,7 @@ class APairedRatio(unittest.TestCase):
         held = 0
         for _ in range(200):
             one, other = chance.normal(0.1, 0.05, 10), chance.normal(0, 0.05, 10)
-            ratio = statistics.unpaired_ratio(one, other)
+            ratio = statistics.unpaired_ratio(one.tolist(), other.tolist())
             held += ratio.low <= math.exp(0.1) <= ratio.high
             self.assertLess(ratio.high / ratio.low, 1.3)
         self.assertGreaterEqual(held, 176)
