@@ -32,6 +32,7 @@ from _sandbox import ROOT, Run, Sandbox, commands_of, processor_seconds
 FRAMES = Path(__file__).resolve().parent / "frames"
 PAGES = ("README.md", "HACKING.md", "docs/guide/*.md", "docs/man/*.[1-9]", "examples/*/README.md")
 WHOLE = "run whole"
+SKIPPED = 77
 SLOW_S = 3.0  # such commands are named with their time
 
 
@@ -44,6 +45,7 @@ class Page:
         self.used = used
         self.printed: Run | None = None  # by the last block of commands
         self.is_whole = False  # whether that block ran as it stands
+        self.skipped: list[str] = []
         self.seconds: list[tuple[float, str]] = []  # of each command
 
     def run(self, block: _blocks.Block) -> str:
@@ -80,11 +82,15 @@ class Page:
         for command, choice in zip(commands, chosen, strict=True):
             if choice.entry is not None:
                 self.used.add(_substitutes.TABLE.index(choice.entry))
-            self.counts[choice.kind or WHOLE] += 1
             before = processor_seconds()
             done = self.sandbox.run(choice.script)
             self.seconds.append((processor_seconds() - before, command.split("\n")[0]))
             output += done.output
+            if choice.entry is not None and done.status == SKIPPED:
+                self.counts["skipped"] += 1
+                self.skipped.append(f"{block.place}: {command.splitlines()[0]}: {done.output.strip()}")
+                continue
+            self.counts[choice.kind or WHOLE] += 1
             if done.status != 0 and not (done.aborted and command == commands[-1]):
                 text = f"{command}\n  as {choice.script}" if choice.kind else command
                 wrong.append(f"{text}\n  ended with {done.status}: {done.output[-2000:]}")
@@ -102,7 +108,7 @@ class Page:
         output = printed.output
         if printed.aborted:
             # What the reader's shell says; the one that runs the command ends with it.
-            output = output.rstrip("\n") + "\nAborted\n"
+            output = f"{output.rstrip()}\nAborted\n".lstrip("\n")
         return _compare.difference(
             block.text, output, "numbers" in block.notes, "any order" in block.notes
         )
@@ -187,6 +193,8 @@ def main() -> int:
                     faults += 1
                     print(f"FAIL {block.place}: {wrong}")
         print(f"{name}: {len(blocks)} blocks, {processor_seconds() - before:.1f} s of processor time")
+        for text in page.skipped:
+            print(f"    skipped: {text}")
         for seconds, command in page.seconds:
             if seconds > SLOW_S:
                 print(f"    {seconds:.1f} s: {command}")
@@ -199,7 +207,7 @@ def main() -> int:
     order = (WHOLE, _substitutes.SHORTENED, _substitutes.PARSED)
     print(
         f"\n{counts['blocks']} blocks on {len(names)} pages, all of them tested."
-        f"\nCommands: {', '.join(f'{counts[kind]} {kind}' for kind in order)}."
+        f"\nCommands: {', '.join(f'{counts[kind]} {kind}' for kind in order)}, {counts['skipped']} skipped."
         f"\nOutputs compared: {counts['outputs compared']}. Programs compiled and run:"
         f" {counts['programs compiled and run']}. Texts parsed: {counts['texts parsed']}."
         f" Inputs of later commands: {counts['inputs']}."
