@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """What the pages say of `make` and of the command is what these have.
 
-- `make TARGET`, anywhere in README.md, HACKING.md, docs/, examples/ (but not in what tells of the past): the Makefile has the target.
+- `make TARGET`, anywhere in README.md, HACKING.md, docs/, examples/ (but not in what tells of the
+  past): the Makefile has the target.
 - Each target that `make` lists is on a page.
-- Options: `.It Fl Fl NAME` and `.Fl Fl NAME` of the manual page against `brimful --help` and that of its
-  subcommands, both ways. Subcommands likewise.
+- Options: `.It Fl Fl NAME` and `.Fl Fl NAME` of the manual page against `brimful --help` and that
+  of its subcommands, both ways. Subcommands likewise.
 
 Exit code 77 where typer is missing, for then nothing can be said about options.
 
@@ -85,7 +86,9 @@ def manual_faults(command: object, text: str) -> list[str]:
         f"{MANUAL}:1: lacks --{name} of `{options[name]}`"
         for name in sorted(set(options) - shown - COMMON)
     ]
-    faults += [f"{MANUAL}:1: no command has --{name}" for name in sorted(shown - set(options) - COMMON)]
+    faults += [
+        f"{MANUAL}:1: no command has --{name}" for name in sorted(shown - set(options) - COMMON)
+    ]
     # What stands behind `|` or `,` are words; those of the library's options are others'.
     head = text.split(".Sh OPTIONS OF THE LIBRARY")[0]
     words = {word for line in SUBCOMMAND.findall(head) for word in re.findall(r"[a-z]{3,}", line)}
@@ -112,7 +115,8 @@ def main() -> int:
     else:
         command = typer_main.get_command(application.app)
         faults += manual_faults(command, (root / MANUAL).read_text())
-        summary = f"commands: {count} calls of make, {len(command_options(command))} options, {len(faults)} faults"
+        known = len(command_options(command))
+        summary = f"commands: {count} calls of make, {known} options, {len(faults)} faults"
     print("\n".join([*faults, summary]))
     return 1 if faults else status
 

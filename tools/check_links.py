@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every link of the Markdown pages leads somewhere in the tree, and every page is reached from README.md.
+"""Every link of the Markdown pages leads somewhere in the tree, and every page is reached from
+README.md.
 
-Checked: `[text](target)`, `src="…"` and `srcset="…"` of pictures, `#anchors` of this and of other pages by the rule
-that GitHub makes them by, and names of files and folders in backticks (`src/slots/fork.cpp`, `docs/`), from the top of the tree
-or from the page's own folder. Targets with a scheme (https:) are out of the tree and not looked at. In backticks only what
-begins with a folder of the tree counts as a name, and `build/` is no folder of the tree; `*` and `{a,b}` are patterns, and a
-word in capitals (`tests/abi/SUBJECT.c`) stands for any.
+Checked: `[text](target)`, `src="…"` and `srcset="…"` of pictures, `#anchors` of this and of other
+pages by the rule that GitHub makes them by, and names of files and folders in backticks
+(`src/slots/fork.cpp`, `docs/`), from the top of the tree or from the page's own folder. Targets
+with a scheme (https:) are out of the tree and not looked at. In backticks only what begins with a
+folder of the tree counts as a name, and `build/` is no folder of the tree; `*` and `{a,b}` are
+patterns, and a word in capitals (`tests/abi/SUBJECT.c`) stands for any.
 
-CHANGELOG.md and the pages of docs/design/ tell of how things were: there names in backticks may be of files that are gone.
+CHANGELOG.md and the pages of docs/design/ tell of how things were: there names in backticks may be
+of files that are gone.
 
     check_links.py [--root FOLDER]
 """

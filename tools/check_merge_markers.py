@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """No tracked file has the lines that an unfinished merge leaves behind.
 
-A line that begins with seven `<`, `>` or `|` and a blank, or is seven `=` alone between such lines. The last by itself is a
-heading's underline in some formats, so it counts only in a file that has one of the others.
+A line that begins with seven `<`, `>` or `|` and a blank, or is seven `=` alone between such lines.
+The last by itself is a heading's underline in some formats, so it counts only in a file that has
+one of the others.
 
     check_merge_markers.py [--root FOLDER]
 """

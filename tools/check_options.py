@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The options of the library on the pages are those of their one table, kOptions in src/config/options.h.
+"""The options of the library on the pages are those of their one table, kOptions in
+src/config/options.h.
 
-Compared with it: the table of docs/guide/options.md (names, values, defaults), the list of the manual page (names and
-words), each `key:value` and each BRIMFUL_KEY in the text of README.md, docs/ and the manual page. An option that a page lacks is a fault,
-and so is one that it has too many.
+Compared with it: the table of docs/guide/options.md (names, values, defaults), the list of the
+manual page (names and words), each `key:value` and each BRIMFUL_KEY in the text of README.md, docs/
+and the manual page. An option that a page lacks is a fault, and so is one that it has too many.
 
     check_options.py [--root FOLDER]
 """
@@ -22,7 +23,8 @@ TABLE = "src/config/options.h"
 GUIDE = "docs/guide/options.md"
 MANUAL = "docs/man/brimful.1"
 ENTRY = re.compile(
-    r'\{"(\w+)",\s*&Options::\w+,\s*(nullptr|"[^"]*"),\s*(true|false),\s*([^,]+),\s*([^,]+),\s*([^,]+),', re.S
+    r'\{"(\w+)",\s*&Options::\w+,\s*(nullptr|"[^"]*"),\s*(true|false),\s*([^,]+),\s*([^,]+),\s*([^,]+),',
+    re.S,
 )
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 ITEM = re.compile(r"^\.It Cm (\w+) : Ns (.*)$", re.MULTILINE)
@@ -92,11 +94,15 @@ def guide_faults(options: dict[str, Option], text: str) -> list[str]:
         shown = re.findall(r"[\w-]+", values.replace("−", "-"))
         if other is None or other[1] not in options:
             faults += [
-                f"{GUIDE}:1: {name} takes {word}, which is not said" for word in wanted if word not in shown
+                f"{GUIDE}:1: {name} takes {word}, which is not said"
+                for word in wanted
+                if word not in shown
             ]
             words = re.findall(r"`(\w+)`", values)
             faults += [
-                f"{GUIDE}:1: {name} does not take {word}" for word in words if not option.takes(word)
+                f"{GUIDE}:1: {name} does not take {word}"
+                for word in words
+                if not option.takes(word)
             ]
         if default.strip().strip("`") != option.default:
             faults.append(f"{GUIDE}:1: the default of {name} is {option.default}")
@@ -152,7 +158,12 @@ def main() -> int:
         return 1
     faults = guide_faults(options, (root / GUIDE).read_text())
     faults += manual_faults(options, (root / MANUAL).read_text())
-    pages = [root / "README.md", root / "HACKING.md", root / MANUAL, *sorted(root.glob("docs/**/*.md"))]
+    pages = [
+        root / "README.md",
+        root / "HACKING.md",
+        root / MANUAL,
+        *sorted(root.glob("docs/**/*.md")),
+    ]
     for page in (page for page in pages if page.exists()):
         if "design" not in page.parts:
             faults += text_faults(options, page.relative_to(root).as_posix(), page.read_text())

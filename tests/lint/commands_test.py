@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""check_commands.py finds targets and options that pages name and nobody has, and those that no page names."""
+"""check_commands.py finds targets and options that pages name and nobody has, and those that no page
+names."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ class Commands(Tree):
     def setUp(self) -> None:
         super().setUp()
         self.write("Makefile", MAKEFILE)
-        self.write("README.md", "```sh\nmake lib    # the library\n```\n\nThey make do with `make hidden`.\n")
+        self.write(
+            "README.md",
+            "```sh\nmake lib    # the library\n```\n\nThey make do with `make hidden`.\n",
+        )
         self.write("cli/brimful/__init__.py", "")
         self.write("cli/brimful/app.py", APP)
         self.write("docs/man/brimful.1", MANUAL)
@@ -67,7 +71,9 @@ class Commands(Tree):
 
     def test_a_target_that_is_not_there_is_found(self) -> None:
         self.rejects("README.md", "make lib", "make libs", "README.md:2: make has no target libs")
-        self.rejects("README.md", "make hidden", "make VAR=1 gone", "README.md:5: make has no target gone")
+        self.rejects(
+            "README.md", "make hidden", "make VAR=1 gone", "README.md:5: make has no target gone"
+        )
 
     def test_a_target_that_no_page_names_is_found(self) -> None:
         self.rejects("README.md", "make lib ", "make hidden ", "what `make lib` is for")
@@ -80,7 +86,9 @@ class Commands(Tree):
     def test_an_option_that_the_manual_has_too_many_is_found(self) -> None:
         if self.check()[0] == 77:
             self.skipTest("typer is missing")
-        self.rejects("docs/man/brimful.1", "Fl Fl quick", "Fl Fl quick Fl Fl fast", "no command has --fast")
+        self.rejects(
+            "docs/man/brimful.1", "Fl Fl quick", "Fl Fl quick Fl Fl fast", "no command has --fast"
+        )
 
     def test_a_command_that_the_manual_lacks_is_found(self) -> None:
         if self.check()[0] == 77:

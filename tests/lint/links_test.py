@@ -14,7 +14,9 @@ class Links(Tree):
     def setUp(self) -> None:
         super().setUp()
         self.write("README.md", "# Name\n\n[guide](docs/guide.md)\n")
-        self.write("docs/guide.md", "# A guide\n\n## What it's for: `x` & y\n\n## Twice\n\n## Twice\n")
+        self.write(
+            "docs/guide.md", "# A guide\n\n## What it's for: `x` & y\n\n## Twice\n\n## Twice\n"
+        )
         self.write("docs/img/a.svg", "<svg/>\n")
         self.write("src/a.cpp", "\n")
 
@@ -24,7 +26,10 @@ class Links(Tree):
         return self.run_checker("check_links.py", "--root", str(self.root))
 
     def accepts(self, line: str) -> None:
-        self.write("docs/guide.md", f"# A guide\n\n## What it's for: `x` & y\n\n## Twice\n\n## Twice\n\n{line}\n")
+        self.write(
+            "docs/guide.md",
+            f"# A guide\n\n## What it's for: `x` & y\n\n## Twice\n\n## Twice\n\n{line}\n",
+        )
         code, output = self.check()
         self.assertEqual(code, 0, output)
 
@@ -36,9 +41,13 @@ class Links(Tree):
             self.assertIn(f"docs/guide.md:3: {reason}", output)
 
     def test_links_that_lead_somewhere_pass(self) -> None:
-        self.accepts("[a](../README.md) ![b](img/a.svg) [c](../src/) [d](#what-its-for-x--y) [e](#twice-1)")
+        self.accepts(
+            "[a](../README.md) ![b](img/a.svg) [c](../src/) [d](#what-its-for-x--y) [e](#twice-1)"
+        )
         self.accepts('<picture><source srcset="img/a.svg"><img src="img/a.svg"></picture>')
-        self.accepts("[elsewhere](https://example.org/none.md) `src/a.cpp` `src/*.cpp` `src/SUBJECT.cpp`")
+        self.accepts(
+            "[elsewhere](https://example.org/none.md) `src/a.cpp` `src/*.cpp` `src/SUBJECT.cpp`"
+        )
 
     def test_a_file_that_is_not_there_is_found(self) -> None:
         self.rejects("[a](none.md)", "none.md leads to no file")

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""check_options.py finds options that a page lacks, has too many, or describes otherwise than the table."""
+"""check_options.py finds options that a page lacks, has too many, or describes otherwise than the
+table."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ class Options(Tree):
         self.write("src/config/options.h", TABLE)
         self.write("docs/guide/options.md", GUIDE)
         self.write("docs/man/brimful.1", MANUAL)
-        self.write("README.md", "`tier:hardened`, `BRIMFUL_CONF=delay_ms:-1`, `limit:64M`, `BRIMFUL_DELAY_MS=0`\n")
+        self.write(
+            "README.md",
+            "`tier:hardened`, `BRIMFUL_CONF=delay_ms:-1`, `limit:64M`, `BRIMFUL_DELAY_MS=0`\n",
+        )
 
     def check(self) -> tuple[int, str]:
         return self.run_checker("check_options.py", "--root", str(self.root))

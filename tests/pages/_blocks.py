@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What a page shows: its blocks of code, with the line they stand on and the notes before them.
 
-Markdown: fences with a language, as in ```sh. A block that is only indented has no language, so nobody could
-say whether it is a command or what it prints; it is returned with the language "", which is a fault.
-Manual pages: `.Dl $ command`, one command each; and what stands from `.Bd -literal` to `.Ed`.
+Markdown: fences with a language, as in ```sh. A block that is only indented has no language, so
+nobody could say whether it is a command or what it prints; it is returned with the language "",
+which is a fault. Manual pages: `.Dl $ command`, one command each; and what stands from `.Bd
+-literal` to `.Ed`.
 
-A note is an HTML comment right above a fence, `<!-- pages: KIND: reason -->`. A reader never sees it. Kinds:
+A note is an HTML comment right above a fence, `<!-- pages: KIND: reason -->`. A reader never sees
+it. Kinds:
 
     numbers   the numbers in this output differ from run to run; any number stands for any other
     any order lines may come in another order
+    more lines what was printed has further lines between these
     frame X   this piece of C is compiled inside tests/pages/frames/X
     input X   this text is the content of file X, which a later block needs
 """
@@ -46,7 +49,9 @@ class Block:
 def of_page(path: Path, name: str) -> list[Block]:
     """The blocks of the page at `path`, in order."""
     text = path.read_text(encoding="utf-8")
-    return of_manual(text, name) if re.fullmatch(r"\.[1-9]", path.suffix) else of_markdown(text, name)
+    return (
+        of_manual(text, name) if re.fullmatch(r"\.[1-9]", path.suffix) else of_markdown(text, name)
+    )
 
 
 def of_markdown(text: str, name: str) -> list[Block]:
@@ -60,9 +65,7 @@ def of_markdown(text: str, name: str) -> list[Block]:
         line = lines[at]
         fence = FENCE.match(line)
         if fence:
-            end = next(
-                (n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[2]), None
-            )
+            end = next((n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[2]), None)
             if end is None:
                 raise PageError(f"{name}:{at + 1}: this fence is never closed")
             body = [one.removeprefix(fence[1]) for one in lines[at + 1 : end]]

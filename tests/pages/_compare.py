@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Whether what a page shows is what a command printed.
 
-Texts are compared line by line. What can't repeat is a pattern: an address (0x and four digits at least) stands for
-any other, `…` for anything within a line, a line of nothing but `…` for any lines. With the note "numbers", each
-number stands for any other, and so does the width of the column it is in. Everything else has to be the same.
+Texts are compared line by line. What can't repeat is a pattern: an address (0x and four digits at
+least) stands for any other, `…` for anything within a line, a line of nothing but `…` for any
+lines. With the note "numbers", each number stands for any other, and so does the width of the
+column it is in. Everything else has to be the same.
 """
 
 from __future__ import annotations
@@ -36,12 +37,20 @@ def line_pattern(line: str, numbers: bool) -> re.Pattern[str]:
     return re.compile(result + re.escape(line[at:]))
 
 
-def difference(shown: str, printed: str, numbers: bool = False, any_order: bool = False) -> str:
-    """What is wrong with the page, or nothing."""
+def difference(
+    shown: str,
+    printed: str,
+    numbers: bool = False,
+    any_order: bool = False,
+    more_lines: bool = False,
+) -> str:
+    """What is wrong with the page, or nothing. The switches are the notes of _blocks.py."""
     wanted = shown.rstrip().split("\n")
     given = [line.rstrip() for line in printed.rstrip().split("\n")]
     if any_order:
         wanted, given = sorted(wanted), sorted(given)
+    if more_lines:
+        wanted = [one for line in wanted for one in (GAP, line)] + [GAP]
     wrong = _first_wrong([line.rstrip() for line in wanted], given, numbers)
     if wrong is None:
         return ""
@@ -68,7 +77,7 @@ def _first_wrong(wanted: list[str], given: list[str], numbers: bool) -> str | No
 
 
 def json_difference(shown: str, printed: str) -> str:
-    """Whether all keys that are shown are there, with values of the same kind. `…` leaves out any number of them."""
+    """Whether all keys that are shown are there, with values of the same kind. `…` is any number of keys."""
     begin = printed.find("{")
     try:
         wanted = json.loads(re.sub(rf",\s*{GAP}|{GAP}\s*,?", "", shown[shown.find("{") :]))

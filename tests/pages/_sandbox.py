@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A folder that looks like a checkout, in which the commands of a page run.
 
-Everything of the checkout is there as a symbolic link, `build` as a folder of such links, so that commands find what
-they name and what they write stays here. In front of PATH stand a `brimful`, as if it were installed, and the
-compilers' names with -Wall -Wextra -Werror added: an example that compiles only without warnings switched on is no example.
+Everything of the checkout is there as a symbolic link, `build` as a folder of such links, so that
+commands find what they name and what they write stays here. In front of PATH stand a `brimful`, as
+if it were installed, and the compilers' names with -Wall -Wextra -Werror added: an example that
+compiles only without warnings switched on is no example.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Commands of the pages that are not run as they stand, what runs instead, and why.
 
-The first entry whose pattern is the whole command (without a comment behind it) counts. SHORTENED: the same command
-does the same in little, and has to succeed. PARSED: only that its targets, options and names exist is shown, by the
-program that it starts. An entry that no page needs any more is a fault. Where a program is missing that the test packages do not
-promise, `instead` ends with 77 and says what: the command is skipped, and counted so.
+The first entry whose pattern is the whole command (without a comment behind it) counts. SHORTENED:
+the same command does the same in little, and has to succeed. PARSED: only that its targets, options
+and names exist is shown, by the program that it starts. An entry that no page needs any more is a
+fault. Where a program is missing that the test packages do not promise, `instead` ends with 77 and
+says what: the command is skipped, and counted so.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ RESULT = "$(ls bench/results/real-*.json | tail -n 1)"
 # An allocator that is not there because the rivals were not built, but would be.
 NOT_BUILT = (
     "{ name=$(sed -n \"s/.*no allocator '\\([^']*\\)'.*/\\\\1/p\" output.txt); "
-    "[ -n \"$name\" ] && [ ! -e build/rivals ] && grep -rqw \"$name\" bench/rivals; }"
+    '[ -n "$name" ] && [ ! -e build/rivals ] && grep -rqw "$name" bench/rivals; }'
 )
 # What of the bench needs the packages in build/venv.
-VENV = "tools/in_venv.sh -c pass || exit 77; "
+VENV = "test -e build/venv/requirements.txt || { echo no build/venv; exit 77; }; "
 QUIET = "> output.txt 2>&1 || { cat output.txt; false; }"
 
 
@@ -71,7 +72,8 @@ TABLE = (
         "installs packages and takes an hour",
     ),
     Substitute(
-        r"make (?:lib(?= PRESET)|test|test-long|quick|repeat|lint|format|rivals|real-programs|league|bench|study|clean)"
+        r"make (?:lib(?= PRESET)|test|test-long|quick|repeat|lint|format|rivals|real-programs|league"
+        r"|bench|study|clean)"
         r"((?: [A-Z]+=(?:\"[^\"]*\"|\S+))*)",
         PARSED,
         r"\g<0> -n > /dev/null",
@@ -79,15 +81,16 @@ TABLE = (
     ),
     # --- the bench -------------------------------------------------------------------------------
     Substitute(
-        r"./brimful bench study \S+.*",
+        r"(./brimful bench study \S+)(?: (--[a-z-]+).*)?",
         PARSED,
-        VENV + r"\g<0> --help " + QUIET,
-        "a study takes minutes to an hour; that it exists is checked",
+        VENV + r"\1 --list " + QUIET + r" && \1 --help | grep -qe '\2'",
+        "a study takes minutes to an hour; that it and its option exist is checked",
     ),
     Substitute(
         r"./brimful bench( -- \./myprogram its arguments)",
         SHORTENED,
-        VENV + r"./brimful bench --allocators glibc,brimful --rounds 2:2 --budget 5s --out out -- true its arguments "
+        VENV
+        + r"./brimful bench --allocators glibc,brimful --rounds 2:2 --out out -- true its arguments "
         + QUIET,
         "two rounds of a program that does nothing, in place of all rivals",
     ),
@@ -100,13 +103,17 @@ TABLE = (
     Substitute(
         r"./brimful bench --out (before) …",
         SHORTENED,
-        VENV + r"./brimful bench --workloads cold-start --allocators glibc,brimful --rounds 2:2 --out \1 " + QUIET,
+        VENV
+        + r"./brimful bench --workloads cold-start --allocators glibc,brimful --rounds 2:2 --out \1 "
+        + QUIET,
         "one row, two rounds",
     ),
     Substitute(
         r"./brimful bench compare before/results.json after/results.json --fail-over 3%",
         SHORTENED,
-        VENV + r"./brimful bench compare before/results.json after/results.json --fail-over 3% > output.txt 2>&1; test $? -eq 3",
+        VENV
+        + r"./brimful bench compare before/results.json after/results.json --fail-over 3% > output.txt 2>&1;"
+        r" test $? -eq 3",
         "two rounds are too few to say, which is exit code 3",
     ),
     Substitute(
@@ -118,13 +125,19 @@ TABLE = (
     Substitute(
         r"./brimful bench compare A.json B.json",
         SHORTENED,
-        VENV + r"./brimful bench compare " + RESULT + " " + RESULT + " > output.txt 2>&1; test $? -eq 3",
+        VENV
+        + r"./brimful bench compare "
+        + RESULT
+        + " "
+        + RESULT
+        + " > output.txt 2>&1; test $? -eq 3",
         "a published result, twice, in place of two runs; it has too few rounds to say, which is exit code 3",
     ),
     Substitute(
         r"./brimful bench report LEAGUE.json --memory --also REAL.json",
         SHORTENED,
-        VENV + r"./brimful bench report $(ls bench/results/league-*.json | tail -n 1) --memory --also "
+        VENV
+        + r"./brimful bench report $(ls bench/results/league-*.json | tail -n 1) --memory --also "
         + RESULT
         + " "
         + QUIET,
@@ -164,7 +177,9 @@ TABLE = (
     Substitute(
         r"gdb .*",
         SHORTENED,
-        r"""command -v gdb > /dev/null || { echo no gdb; exit 77; }; printf '#include <stdlib.h>\nint main(void) { free((void*)4096); }\n' > faulty.c && cc -g -w -o faulty faulty.c && """
+        r"""command -v gdb > /dev/null || { echo no gdb; exit 77; }; """
+        r"""printf '#include <stdlib.h>\nint main(void) { free((void*)4096); }\n' > faulty.c && """
+        r"""cc -g -w -o faulty faulty.c && """
         r"""gdb -batch -ex "set environment LD_PRELOAD $PWD/build/release/libbrimful.so" """
         r"""-ex run -ex bt --args ./faulty > output.txt 2>&1; grep -q 'foreign pointer' output.txt && """
         r"""grep -q ' main ' output.txt || { cat output.txt; false; }""",
@@ -174,7 +189,7 @@ TABLE = (
     Substitute(
         r"cmake --preset release -S . && cmake --build build/release --target zcache",
         SHORTENED,
-        r"test -e /usr/include/zstd.h && test -e /usr/include/lz4.h || { echo no libzstd-dev, liblz4-dev; exit 77; }; "
+        r"test -e /usr/include/zstd.h && test -e /usr/include/lz4.h || { echo no zstd.h, lz4.h; exit 77; }; "
         r"cmake --build build/release --target zcache > /dev/null",
         "the build is configured already",
     ),

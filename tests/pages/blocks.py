@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Every command on the pages runs, and every output that they show is compared with what it prints.
 
-Pages: README.md, HACKING.md, docs/guide/, the manual pages, the READMEs of examples/. Blocks are taken from the page itself
-(_blocks.py). What a language means:
+Pages: README.md, HACKING.md, docs/guide/, the manual pages, the READMEs of examples/. Blocks are
+taken from the page itself (_blocks.py). What a language means:
 
-    sh            commands; each has to succeed. Long ones are replaced as _substitutes.py says, and counted as such
+    sh            commands; each has to succeed. Long ones are replaced as _substitutes.py says
     text          what the commands of the block before it print, both streams (_compare.py)
     json          the same, where only keys and kinds of values are compared
     c, cpp        compiled with -Wall -Wextra -Werror, linked with libbrimful.a, run
@@ -37,7 +37,7 @@ SLOW_S = 3.0  # such commands are named with their time
 
 
 class Page:
-    """The blocks of one page, in order; what came out is counted in `counts`, faults are returned as texts."""
+    """The blocks of one page, in order; what came out is counted, faults are returned as texts."""
 
     def __init__(self, sandbox: Sandbox, counts: Counter[str], used: set[int]) -> None:
         self.sandbox = sandbox
@@ -65,9 +65,7 @@ class Page:
             "toml": self._toml,
         }
         if block.language not in kinds:
-            return (
-                f"a block of language {block.language!r}: use a fence with one of {', '.join(kinds)}"
-            )
+            return f"a block of language {block.language!r}: use a fence with one of {', '.join(kinds)}"
         return kinds[block.language](block)
 
     def _commands(self, block: _blocks.Block) -> str:
@@ -88,7 +86,9 @@ class Page:
             output += done.output
             if choice.entry is not None and done.status == SKIPPED:
                 self.counts["skipped"] += 1
-                self.skipped.append(f"{block.place}: {command.splitlines()[0]}: {done.output.strip()}")
+                self.skipped.append(
+                    f"{block.place}: {command.splitlines()[0]}: {done.output.strip()}"
+                )
                 continue
             self.counts[choice.kind or WHOLE] += 1
             if done.status != 0 and not (done.aborted and command == commands[-1]):
@@ -110,7 +110,11 @@ class Page:
             # What the reader's shell says; the one that runs the command ends with it.
             output = f"{output.rstrip()}\nAborted\n".lstrip("\n")
         return _compare.difference(
-            block.text, output, "numbers" in block.notes, "any order" in block.notes
+            block.text,
+            output,
+            numbers="numbers" in block.notes,
+            any_order="any order" in block.notes,
+            more_lines="more lines" in block.notes,
         )
 
     def _program(self, block: _blocks.Block) -> str:
@@ -192,7 +196,9 @@ def main() -> int:
                 if wrong:
                     faults += 1
                     print(f"FAIL {block.place}: {wrong}")
-        print(f"{name}: {len(blocks)} blocks, {processor_seconds() - before:.1f} s of processor time")
+        print(
+            f"{name}: {len(blocks)} blocks, {processor_seconds() - before:.1f} s of processor time"
+        )
         for text in page.skipped:
             print(f"    skipped: {text}")
         for seconds, command in page.seconds:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Messages of the library that pages quote in the text are what programs with that fault get.
 
-A quoted message is a piece of code in a line (`double free: …`), or an item of the manual page's list, that begins with the
-name of a fault. It is compared with the lines that programs of tests/misuse/ get (_compare.py: addresses and `…` stand
-for anything). Each kind of fault that these programs show must be quoted somewhere, so that no message goes unexplained.
+A quoted message is a piece of code in a line (`double free: …`), or an item of the manual page's
+list, that begins with the name of a fault. It is compared with the lines that programs of
+tests/misuse/ get (_compare.py: addresses and `…` stand for anything). Each kind of fault that these
+programs show must be quoted somewhere, so that no message goes unexplained.
 
     tests/pages/messages.py
 """
@@ -34,8 +35,8 @@ FAULTS = (
 )
 QUOTED = re.compile(r"`((?:brimful: )?(?:[a-z]+ )+[a-z]+: [^`]*)`")
 ITEM = re.compile(r"^\.It Li (brimful: .*)$")
-NAMES = ("double free", "interior pointer", "foreign pointer", "misaligned pointer", "wrong size")
-NAMES += ("use after destroy", "foreign heap", "use after free")
+NAMES: tuple[str, ...] = ("double free", "interior pointer", "foreign pointer")
+NAMES += ("misaligned pointer", "wrong size", "use after destroy", "foreign heap", "use after free")
 
 
 def quoted() -> list[tuple[str, str]]:
@@ -60,7 +61,8 @@ def said(sandbox: Sandbox, program: str, conf: str) -> str:
     name, *arguments = program.split()
     words = " ".join(arguments)
     done = sandbox.run(
-        f"test -e {name} || /usr/bin/gcc -O1 -w -fno-builtin -pthread -Iinclude -o {name} tests/misuse/{name}.c; "
+        f"test -e {name} || "
+        f"/usr/bin/gcc -O1 -w -fno-builtin -pthread -Iinclude -o {name} tests/misuse/{name}.c; "
         f"LD_PRELOAD={BUILD}/libbrimful.so BRIMFUL_CONF={conf} exec ./{name} {words}"
     )
     lines = [line for line in done.output.splitlines() if line.startswith("brimful: ")]

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The parts of blocks.py and messages.py: that they take from a page what a reader sees, and that a page that is wrong fails."""
+"""The parts of blocks.py and messages.py: that they take from a page what a reader sees, and that a
+page that is wrong fails."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ four'
 class Extracting(unittest.TestCase):
     def test_fences_have_a_language_a_line_and_their_text(self) -> None:
         found = _blocks.of_markdown("Text\n\n```sh\na\n\nb\n```\n\n~~~text\nc\n~~~\n", "p.md")
-        self.assertEqual([(b.language, b.line, b.text) for b in found], [("sh", 4, "a\n\nb\n"), ("text", 10, "c\n")])
+        self.assertEqual(
+            [(b.language, b.line, b.text) for b in found],
+            [("sh", 4, "a\n\nb\n"), ("text", 10, "c\n")],
+        )
 
     def test_a_block_without_a_fence_has_no_language(self) -> None:
         found = _blocks.of_markdown("Text\n\n    make lib\n\n- item\n\n      more of it\n", "p.md")
@@ -44,14 +48,21 @@ class Extracting(unittest.TestCase):
         self.assertEqual([b.notes for b in _blocks.of_markdown(text, "p.md")], [("numbers",), ()])
 
     def test_notes_without_a_reason_or_without_a_fence_are_errors(self) -> None:
-        for text in ("<!-- pages: numbers -->\n", "<!-- pages: numbers: x -->\n\nText\n", "```sh\n"):
+        for text in (
+            "<!-- pages: numbers -->\n",
+            "<!-- pages: numbers: x -->\n\nText\n",
+            "```sh\n",
+        ):
             with self.subTest(text=text), self.assertRaises(_blocks.PageError):
                 _blocks.of_markdown(text, "p.md")
 
     def test_manuals_show_commands_and_displays(self) -> None:
         text = ".Dl $ brimful run \\-\\- make\n.Bd -literal\nout\\-put\n.Ed\n"
         found = _blocks.of_manual(text, "p.1")
-        self.assertEqual([(b.language, b.text) for b in found], [("sh", "brimful run -- make\n"), ("text", "out-put\n")])
+        self.assertEqual(
+            [(b.language, b.text) for b in found],
+            [("sh", "brimful run -- make\n"), ("text", "out-put\n")],
+        )
 
     def test_scripts_are_cut_into_whole_commands(self) -> None:
         script = _blocks.of_markdown(COMMANDS, "p.md")[0].text
@@ -84,6 +95,12 @@ class Comparing(unittest.TestCase):
         self.assertNotEqual(_compare.difference("a\nb\n", "b\na\n"), "")
         self.assertEqual(_compare.difference("a\nb\n", "b\na\n", any_order=True), "")
 
+    def test_further_lines_are_passed_over_if_that_is_said(self) -> None:
+        self.assertNotEqual(_compare.difference("a\nc\n", "a\nb\nc\nd\n"), "")
+        self.assertEqual(_compare.difference("a\nc\n", "a\nb\nc\nd\n", more_lines=True), "")
+        self.assertNotEqual(_compare.difference("a\nc\n", "a\nb\n", more_lines=True), "")
+        self.assertNotEqual(_compare.difference("c\na\n", "a\nc\n", more_lines=True), "")
+
     def test_json_has_the_keys_that_are_shown(self) -> None:
         printed = 'tag: {"a":1,"b":{"c":2.5,"d":[]},"e":"x"}\n'
         self.assertEqual(_compare.json_difference('{"a":7,"b":{"c":1, …}, …}', printed), "")
@@ -100,7 +117,9 @@ class Substituting(unittest.TestCase):
 
     def test_a_comment_does_not_count(self) -> None:
         choice = _substitutes.choose("make test   # everything")
-        self.assertEqual((choice.kind, choice.script), (_substitutes.PARSED, "make test -n > /dev/null"))
+        self.assertEqual(
+            (choice.kind, choice.script), (_substitutes.PARSED, "make test -n > /dev/null")
+        )
 
     def test_what_is_not_in_the_table_runs_as_it_stands(self) -> None:
         choice = _substitutes.choose("make lib")
@@ -116,7 +135,9 @@ class Running(unittest.TestCase):
             return [page.run(block) for block in _blocks.of_page(path, "page.md")]
 
     def test_a_page_that_is_right_passes(self) -> None:
-        self.assertEqual(self.outcome(COMMANDS + "\n```text\none two\nthree\nfour\n```\n"), ["", ""])
+        self.assertEqual(
+            self.outcome(COMMANDS + "\n```text\none two\nthree\nfour\n```\n"), ["", ""]
+        )
 
     def test_a_command_that_fails_is_named(self) -> None:
         wrong = self.outcome("```sh\ntrue\nexit 3\necho on\n```\n")
@@ -139,7 +160,9 @@ class Running(unittest.TestCase):
 
     def test_a_program_with_a_warning_or_a_failure_is_a_fault(self) -> None:
         self.assertEqual(self.outcome("```c\nint main(void) { return 0; }\n```\n"), [""])
-        self.assertNotEqual(self.outcome("```c\nint main(void) { int unused; return 0; }\n```\n"), [""])
+        self.assertNotEqual(
+            self.outcome("```c\nint main(void) { int unused; return 0; }\n```\n"), [""]
+        )
         self.assertNotEqual(self.outcome("```c\nint main(void) { return 1; }\n```\n"), [""])
 
     def test_a_warning_in_a_command_is_a_fault(self) -> None:
