@@ -79,6 +79,18 @@ TABLE = (
         r"\g<0> -n > /dev/null",
         "takes minutes to hours, changes the checkout, or is what runs this",
     ),
+    Substitute(
+        r"make lib && cmake --build build/release --target ([\w ]+)",
+        PARSED,
+        r"for target in \1; do ninja -C build/release -n $target > output.txt || exit; done",
+        "compiles for half a minute",
+    ),
+    Substitute(
+        r"build/release/tests/(\w+)( --.*)?",
+        PARSED,
+        r"ninja -C build/release -n \1 > output.txt || { cat output.txt; false; }",
+        "runs for minutes; tests of the label topology run these programs",
+    ),
     # --- the bench -------------------------------------------------------------------------------
     Substitute(
         r"(./brimful bench study \S+)(?: (--[a-z-]+).*)?",

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Every command on the pages runs, and every output that they show is compared with what it prints.
 
-Pages: README.md, HACKING.md, docs/guide/, the manual pages, the READMEs of examples/. Blocks are
+Pages: README.md, HACKING.md, docs/ without design/, the manual pages, the READMEs of examples/. Blocks are
 taken from the page itself (_blocks.py). What a language means:
 
     sh            commands; each has to succeed. Long ones are replaced as _substitutes.py says
@@ -30,7 +30,8 @@ import _substitutes
 from _sandbox import ROOT, Run, Sandbox, commands_of, processor_seconds
 
 FRAMES = Path(__file__).resolve().parent / "frames"
-PAGES = ("README.md", "HACKING.md", "docs/guide/*.md", "docs/man/*.[1-9]", "examples/*/README.md")
+PAGES = ("README.md", "HACKING.md", "docs/*.md", "docs/guide/*.md", "docs/man/*.[1-9]")
+PAGES += ("examples/*/README.md",)
 WHOLE = "run whole"
 SKIPPED = 77
 SLOW_S = 3.0  # such commands are named with their time
