@@ -27,6 +27,7 @@ LISTED = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 RULE = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
 MENTION = re.compile(r"(?:`|^|&& )(make(?: -\w+)*(?: [A-Z]+=\S+)*((?: [a-z][a-z-]*)+))(?=[ `#&]|$)")
 OPTION = re.compile(r"\bFl Fl ([a-z-]+)")
+OWN_OPTION = re.compile(r'^\s*add\("--([a-z-]+)"', re.MULTILINE)
 SUBCOMMAND = re.compile(r"^\.(?:Cm|It Cm|Op Cm) (.*)$", re.MULTILINE)
 # Everybody's options, which every command has.
 COMMON = {"help"}
@@ -79,8 +80,15 @@ def command_names(command: object) -> set[str]:
     return set(inner).union(*(command_names(one) for one in inner.values())) if inner else set()
 
 
-def manual_faults(command: object, text: str) -> list[str]:
-    options = command_options(command)
+def study_options(root: Path) -> dict[str, str]:
+    """Options of the studies, which read their words themselves."""
+    source = root / "cli" / "brimful" / "bench" / "study" / "command.py"
+    names = OWN_OPTION.findall(source.read_text()) if source.exists() else []
+    return dict.fromkeys(names, "bench study")
+
+
+def manual_faults(command: object, more: dict[str, str], text: str) -> list[str]:
+    options = command_options(command) | more
     shown = set(OPTION.findall(text))
     faults = [
         f"{MANUAL}:1: lacks --{name} of `{options[name]}`"
@@ -114,7 +122,7 @@ def main() -> int:
         summary = f"{error.name} is missing, so options of the command were not compared"
     else:
         command = typer_main.get_command(application.app)
-        faults += manual_faults(command, (root / MANUAL).read_text())
+        faults += manual_faults(command, study_options(root), (root / MANUAL).read_text())
         known = len(command_options(command))
         summary = f"commands: {count} calls of make, {known} options, {len(faults)} faults"
     print("\n".join([*faults, summary]))

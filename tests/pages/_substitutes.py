@@ -72,7 +72,7 @@ TABLE = (
         "installs packages and takes an hour",
     ),
     Substitute(
-        r"make (?:lib(?= PRESET)|test|test-long|quick|repeat|lint|format|rivals|real-programs|league"
+        r"make (?:lib(?= PRESET)|lib lib-locked|lib-locked|test|test-long|quick|repeat|lint|format|rivals|real-programs|league"
         r"|bench|study|clean)"
         r"((?: [A-Z]+=(?:\"[^\"]*\"|\S+))*)",
         PARSED,
