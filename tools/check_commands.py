@@ -81,21 +81,22 @@ def command_names(command: object) -> set[str]:
 
 
 def study_options(root: Path) -> dict[str, str]:
-    """Options of the studies, which read their words themselves."""
+    """Options of the studies, which read their words themselves; the manual names those that matter."""
     source = root / "cli" / "brimful" / "bench" / "study" / "command.py"
     names = OWN_OPTION.findall(source.read_text()) if source.exists() else []
     return dict.fromkeys(names, "bench study")
 
 
 def manual_faults(command: object, more: dict[str, str], text: str) -> list[str]:
-    options = command_options(command) | more
+    options = command_options(command)
     shown = set(OPTION.findall(text))
     faults = [
         f"{MANUAL}:1: lacks --{name} of `{options[name]}`"
         for name in sorted(set(options) - shown - COMMON)
     ]
     faults += [
-        f"{MANUAL}:1: no command has --{name}" for name in sorted(shown - set(options) - COMMON)
+        f"{MANUAL}:1: no command has --{name}"
+        for name in sorted(shown - set(options) - set(more) - COMMON)
     ]
     # What stands behind `|` or `,` are words; those of the library's options are others'.
     head = text.split(".Sh OPTIONS OF THE LIBRARY")[0]
