@@ -74,6 +74,16 @@ def command_options(command: object, path: str = "") -> dict[str, str]:
     return found
 
 
+def opposites(command: object) -> set[str]:
+    """Options that only say no to another, as --no-real does. The manual need not name them."""
+    found = {
+        name.removeprefix("--")
+        for parameter in getattr(command, "params", ())
+        for name in getattr(parameter, "secondary_opts", ())
+    }
+    return found.union(*(opposites(one) for one in getattr(command, "commands", {}).values()))
+
+
 def command_names(command: object) -> set[str]:
     """All subcommands, at any depth."""
     inner = getattr(command, "commands", {})
@@ -96,7 +106,7 @@ def manual_faults(command: object, more: dict[str, str], text: str) -> list[str]
     ]
     faults += [
         f"{MANUAL}:1: no command has --{name}"
-        for name in sorted(shown - set(options) - set(more) - COMMON)
+        for name in sorted(shown - set(options) - set(more) - opposites(command) - COMMON)
     ]
     # What stands behind `|` or `,` are words; those of the library's options are others'.
     head = text.split(".Sh OPTIONS OF THE LIBRARY")[0]

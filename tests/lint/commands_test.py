@@ -90,6 +90,15 @@ class Commands(Tree):
             "docs/man/brimful.1", "Fl Fl quick", "Fl Fl quick Fl Fl fast", "no command has --fast"
         )
 
+    def test_an_option_that_says_no_may_be_named(self) -> None:
+        if self.check()[0] == 77:
+            self.skipTest("typer is missing")
+        self.write("cli/brimful/app.py", APP.replace('False, "--quick"', 'False, "--quick/--slow"'))
+        for text in (MANUAL, MANUAL.replace("Fl Fl quick", "Fl Fl quick Fl Fl slow")):
+            self.write("docs/man/brimful.1", text)
+            code, output = self.check()
+            self.assertEqual(code, 0, output)
+
     def test_a_command_that_the_manual_lacks_is_found(self) -> None:
         if self.check()[0] == 77:
             self.skipTest("typer is missing")
