@@ -5,6 +5,7 @@
 - `make TARGET`, anywhere in README.md, HACKING.md, docs/, examples/ (but not in what tells of the
   past): the Makefile has the target.
 - Each target that `make` lists is on a page.
+- `brimful … --option`, in a text or a block: some command has that option.
 - Options: `.It Fl Fl NAME` and `.Fl Fl NAME` of the manual page against `brimful --help` and that
   of its subcommands, both ways. Subcommands likewise.
 
@@ -27,6 +28,7 @@ LISTED = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 RULE = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
 MENTION = re.compile(r"(?:`|^|&& )(make(?: -\w+)*(?: [A-Z]+=\S+)*((?: [a-z][a-z-]*)+))(?=[ `#&]|$)")
 OPTION = re.compile(r"\bFl Fl ([a-z-]+)")
+CALL = re.compile(r"(?:`(?:\./)?|^\./|&& \./)brimful ([^`#]*)")
 OWN_OPTION = re.compile(r'^\s*add\("--([a-z-]+)"', re.MULTILINE)
 SUBCOMMAND = re.compile(r"^\.(?:Cm|It Cm|Op Cm) (.*)$", re.MULTILINE)
 # Everybody's options, which every command has.
@@ -60,6 +62,22 @@ def make_faults(root: Path) -> tuple[list[str], int]:
     for target in sorted(set(LISTED.findall(makefile)) - mentioned - {"help"}):
         faults.append(f"Makefile:1: no page says what `make {target}` is for")
     return faults, count
+
+
+def call_faults(root: Path, known: set[str]) -> list[str]:
+    """Options in calls of the command; what stands behind ` -- ` is somebody else's."""
+    faults = []
+    for page in pages_of(root):
+        for number, line in enumerate(page.read_text().split("\n"), 1):
+            for words in CALL.findall(line):
+                own = re.split(r"(?:^| )--(?: |$)", words)[0]
+                place = f"{page.relative_to(root).as_posix()}:{number}"
+                faults += [
+                    f"{place}: brimful has no option --{name}"
+                    for name in re.findall(r"(?<!\S)--([a-z][a-z-]*)", own)
+                    if name not in known
+                ]
+    return faults
 
 
 def command_options(command: object, path: str = "") -> dict[str, str]:
@@ -133,7 +151,10 @@ def main() -> int:
         summary = f"{error.name} is missing, so options of the command were not compared"
     else:
         command = typer_main.get_command(application.app)
-        faults += manual_faults(command, study_options(root), (root / MANUAL).read_text())
+        studies = study_options(root)
+        faults += manual_faults(command, studies, (root / MANUAL).read_text())
+        everything = set(command_options(command)) | set(studies) | opposites(command) | COMMON
+        faults += call_faults(root, everything)
         known = len(command_options(command))
         summary = f"commands: {count} calls of make, {known} options, {len(faults)} faults"
     print("\n".join([*faults, summary]))

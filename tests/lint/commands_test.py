@@ -78,6 +78,20 @@ class Commands(Tree):
     def test_a_target_that_no_page_names_is_found(self) -> None:
         self.rejects("README.md", "make lib ", "make hidden ", "what `make lib` is for")
 
+    def test_an_option_of_a_call_that_nobody_has_is_found(self) -> None:
+        if self.check()[0] == 77:
+            self.skipTest("typer is missing")
+        self.write(
+            "README.md",
+            "```sh\nmake lib\n./brimful run --conf a -- ls --color\n```\n\n`brimful bench --quick`\n",
+        )
+        code, output = self.check()
+        self.assertEqual(code, 0, output)
+        self.rejects(
+            "README.md", "--conf", "--config", "README.md:3: brimful has no option --config"
+        )
+        self.rejects("README.md", "--quick", "--fast", "README.md:6: brimful has no option --fast")
+
     def test_an_option_that_the_manual_lacks_is_found(self) -> None:
         if self.check()[0] == 77:
             self.skipTest("typer is missing")
