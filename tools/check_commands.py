@@ -30,6 +30,7 @@ MENTION = re.compile(r"(?:`|^|&& )(make(?: -\w+)*(?: [A-Z]+=\S+)*((?: [a-z][a-z-
 OPTION = re.compile(r"\bFl Fl ([a-z-]+)")
 CALL = re.compile(r"(?:`(?:\./)?|^\./|&& \./)brimful ([^`#]*)")
 OWN_OPTION = re.compile(r'^\s*add\("--([a-z-]+)"', re.MULTILINE)
+STUDYS_OPTION = re.compile(r'^\s*"([a-z-]+)": Option\(', re.MULTILINE)
 SUBCOMMAND = re.compile(r"^\.(?:Cm|It Cm|Op Cm) (.*)$", re.MULTILINE)
 # Everybody's options, which every command has.
 COMMON = {"help"}
@@ -112,6 +113,8 @@ def study_options(root: Path) -> dict[str, str]:
     """Options of the studies, which read their words themselves; the manual names those that matter."""
     source = root / "cli" / "brimful" / "bench" / "study" / "command.py"
     names = OWN_OPTION.findall(source.read_text()) if source.exists() else []
+    for study in root.glob("bench/studies/*/study.py"):
+        names += STUDYS_OPTION.findall(study.read_text())
     return dict.fromkeys(names, "bench study")
 
 
