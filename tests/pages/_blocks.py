@@ -12,7 +12,7 @@ it. Kinds:
     numbers   the numbers in this output differ from run to run; any number stands for any other
     any order lines may come in another order
     more lines what was printed has further lines between these
-    frame X   this piece of C is compiled inside tests/pages/frames/X
+    frame X   this piece of C is compiled inside tests/pages/frames/X.frame
     input X   this text is the content of file X, which a later block needs
 """
 

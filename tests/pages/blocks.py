@@ -30,8 +30,8 @@ import _substitutes
 from _sandbox import ROOT, Run, Sandbox, commands_of, processor_seconds
 
 FRAMES = Path(__file__).resolve().parent / "frames"
-PAGES = ("README.md", "HACKING.md", "docs/*.md", "docs/guide/*.md", "docs/man/*.[1-9]")
-PAGES += ("examples/*/README.md",)
+PAGES = ["README.md", "HACKING.md", "docs/*.md", "docs/guide/*.md", "docs/man/*.[1-9]"]
+PAGES += ["examples/*/README.md"]
 WHOLE = "run whole"
 SKIPPED = 77
 SLOW_S = 3.0  # such commands are named with their time
@@ -122,7 +122,7 @@ class Page:
         text = block.text
         for note in block.notes:
             if note.startswith("frame "):
-                text = framed((FRAMES / note.removeprefix("frame ")).read_text(), text)
+                text = framed((FRAMES / f"{note.removeprefix('frame ')}.frame").read_text(), text)
         source = self.sandbox.folder / f"block.{block.language}"
         source.write_text(text)
         compiler = "cc -std=gnu17" if block.language == "c" else "c++ -std=c++20"
