@@ -47,10 +47,10 @@ TABLE = (
         "takes minutes, and is run by .ci/run, in a fresh clone",
     ),
     Substitute(
-        r"make test TESTS=(\S+)",
+        r"make test TESTS=((release|debug|asan|tsan)\.\S+)",
         PARSED,
-        r"make -n test > /dev/null && ctest --test-dir build/release -N -R '\1' | tee found.txt"
-        r" && ! grep -q 'Total Tests: 0' found.txt",
+        r"test -e build/\2/CTestTestfile.cmake || { echo no build/\2; exit 77; }; make -n test > /dev/null"
+        r" && ctest --test-dir build/\2 -N -R '\1' > found.txt && ! grep -q 'Total Tests: 0' found.txt",
         "is what runs this; that the expression finds tests is checked",
     ),
     Substitute(
@@ -58,6 +58,19 @@ TABLE = (
         PARSED,
         r"ctest --test-dir build/release -N \1 > found.txt && ! grep -q 'Total Tests: 0' found.txt",
         "is what runs this; that the label has tests is checked",
+    ),
+    Substitute(
+        r"build/debug/tests/unit/unit_tests (\w+_test)",
+        PARSED,
+        r"test -e build/debug/CTestTestfile.cmake || { echo no build/debug; exit 77; }; "
+        r"ctest --test-dir build/debug -N -R 'unit\.\1' > found.txt && ! grep -q 'Total Tests: 0' found.txt",
+        "is what the tests of the label unit run; that the file has its test is checked",
+    ),
+    Substitute(
+        r"build/debug/tests/unit/unit_tests (--alone) CentralTest.Name",
+        PARSED,
+        r"grep -rq -e \1 tests/support",
+        "stands for the reader's own test; that the option exists is checked",
     ),
     Substitute(
         r"make install( PREFIX=\S+)?",
