@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The manual page tells the truth: it formats without complaint and names what really exists.
 
-The options of `run` are read from its parser. Those of the library are compared by tools/check_options.py, those of the
-other commands by tools/check_commands.py, and the examples run in tests/pages/.
+The options of `run` are read from its parser. Those of the library are compared by
+tools/check_options.py, those of the other commands by tools/check_commands.py, and the examples run
+in tests/pages/.
 """
 
 from __future__ import annotations
