@@ -213,7 +213,7 @@ def main() -> int:
                 print(f"FAIL no page has a command like {entry.pattern}: take it out of the table")
     order = (WHOLE, _substitutes.SHORTENED, _substitutes.PARSED)
     print(
-        f"\n{counts['blocks']} blocks on {len(names)} pages, all of them tested."
+        f"\n{counts['blocks']} blocks on {len(names)} pages, all of them read and run."
         f"\nCommands: {', '.join(f'{counts[kind]} {kind}' for kind in order)}, {counts['skipped']} skipped."
         f"\nOutputs compared: {counts['outputs compared']}. Programs compiled and run:"
         f" {counts['programs compiled and run']}. Texts parsed: {counts['texts parsed']}."
