@@ -63,7 +63,9 @@ void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
 }
 
 void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
-  if (alignment > kMostBytes) {  // glibc: the alignment is at fault, not the memory
+  // As glibc: above 2^63 no power of two is left to round up to; up to there it is the memory that is missing.
+  constexpr std::size_t kMostAlignment = SIZE_MAX / 2 + 1;
+  if (alignment > kMostAlignment) {
     errno = EINVAL;
     return nullptr;
   }

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <grp.h>
 #include <iconv.h>
+#include <link.h>
 #include <locale.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -187,8 +188,17 @@ static void step_dlopen(uint64_t* random) {
   dlclose(library);
 }
 
-static int visit_object(struct dl_phdr_info* info, size_t size, void* data);
-static void step_iterate(uint64_t* random);
+static int visit_object(struct dl_phdr_info* info, size_t size, void* data) {
+  (void)info;
+  (void)size;
+  free(malloc(100 + (size_t)++*(int*)data));
+  return 0;
+}
+static void step_iterate(uint64_t* random) {
+  int visited = 0;
+  (void)random;
+  dl_iterate_phdr(visit_object, &visited);
+}
 
 static void loader(void) { beside_forks("dlopen", step_dlopen, "dl_iterate_phdr", step_iterate); }
 
@@ -332,19 +342,6 @@ static void name_services_at_first_use(void) {
     CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %#x in process %d", status, rounds + 1);
   }
   say("      %d processes", rounds);
-}
-
-#include <link.h>
-static int visit_object(struct dl_phdr_info* info, size_t size, void* data) {
-  (void)info;
-  (void)size;
-  free(malloc(100 + (size_t)++*(int*)data));
-  return 0;
-}
-static void step_iterate(uint64_t* random) {
-  int visited = 0;
-  (void)random;
-  dl_iterate_phdr(visit_object, &visited);
 }
 
 int main(void) {
