@@ -4,13 +4,12 @@
 // own, and some of those locks fork() takes, after the handlers in which an allocator takes its own: whoever then holds the
 // allocator's locks and waits for the library's must not meet one who does it the other way round.
 //
-// Each test lets threads call one part of the C library, with one thread that forks and, in the child, allocates, which
-// a child of glibc can do. A thread that makes no step for several seconds is a deadlock, and named.
+// Each test takes one part of the C library; streams have a test of their own (fork_beside_streams.c).
 //
 // What the child does not do: call what the C library itself leaves locked in a child (setlocale, dlopen, tzset).
 //
 // no-static: dlopen and the name services load shared libraries
-#include "check.h"
+#include "beside_forks.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,160 +18,7 @@
 #include <link.h>
 #include <locale.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <pwd.h>
-#include <sys/wait.h>
-#include <wchar.h>
-
-enum { kMostThreads = 6, kStallSeconds = 8 };
-static const double kSecondsEach = 0.12;
-
-typedef void (*Step)(uint64_t* random);
-
-struct Worker {
-  const char* name;
-  Step step;
-  volatile long steps;
-  pthread_t thread;
-};
-
-static struct Worker worker[kMostThreads];
-static volatile int is_over;
-
-static void* work(void* argument) {
-  struct Worker* self = argument;
-  uint64_t random = (uint64_t)(uintptr_t)self;
-  while (!is_over) {
-    self->step(&random);
-    __atomic_add_fetch(&self->steps, 1, __ATOMIC_RELAXED);
-  }
-  return NULL;
-}
-
-static int use_heap(void) {
-  static const size_t kSizes[] = {24, 500, 5000, 40000, 400000};
-  for (int i = 0; i < 5; ++i) {
-    char* object = malloc(kSizes[i]);
-    if (object == NULL) return 0;
-    object[0] = 1;
-    object = realloc(object, kSizes[i] * 2);
-    if (object == NULL) return 0;
-    free(object);
-  }
-  return 1;
-}
-
-static void step_fork(uint64_t* random) {
-  (void)random;
-  pid_t child = fork();
-  if (child == 0) {
-    signal(SIGALRM, SIG_DFL);
-    alarm(20);
-    _exit(use_heap() ? 0 : 3);
-  }
-  if (child < 0) {
-    CHECK_FAIL("fork: errno %d", errno);
-    return;
-  }
-  int status = 0;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with wait status %#x", status);
-}
-
-static void run_beside_forks(int count) {
-  worker[count] = (struct Worker){"fork", step_fork, 0, 0};
-  is_over = 0;
-  for (int i = 0; i <= count; ++i) CHECK_EQ(pthread_create(&worker[i].thread, NULL, work, &worker[i]), 0);
-  long seen[kMostThreads] = {0};
-  double begin = seconds_now(), moved[kMostThreads];
-  for (int i = 0; i <= count; ++i) moved[i] = begin;
-  int all_moved = 0;
-  while (seconds_now() < begin + kSecondsEach || !all_moved) {
-    sleep_ms(5);
-    all_moved = 1;
-    double now = seconds_now();
-    for (int i = 0; i <= count; ++i) {
-      long steps = __atomic_load_n(&worker[i].steps, __ATOMIC_RELAXED);
-      if (steps != seen[i]) moved[i] = now;
-      seen[i] = steps;
-      all_moved &= steps > 0;
-      if (now - moved[i] < kStallSeconds) continue;
-      say("FAIL  %s: deadlock: these wait for one another, for %d seconds by now:", check_current_test, kStallSeconds);
-      for (int k = 0; k <= count; ++k)
-        if (now - moved[k] >= 2) say("      %s, after %ld steps", worker[k].name, seen[k]);
-      _exit(97);
-    }
-  }
-  is_over = 1;
-  for (int i = 0; i <= count; ++i) pthread_join(worker[i].thread, NULL);
-  say("      %ld forks beside %ld steps of %s", worker[count].steps, worker[0].steps, worker[0].name);
-}
-
-static void beside_forks(const char* name_1, Step step_1, const char* name_2, Step step_2) {
-  int count = 0;
-  worker[count++] = (struct Worker){name_1, step_1, 0, 0};
-  if (step_2 != NULL) worker[count++] = (struct Worker){name_2, step_2, 0, 0};
-  run_beside_forks(count);
-}
-
-// --- streams ---------------------------------------------------------------------------------------------------------
-
-// Lines that grow, so that getline() calls realloc() again and again, with its stream locked.
-static char lines[1 << 17];
-
-static void fill_lines(void) {
-  size_t at = 0;
-  for (size_t length = 100; at + length + 1 < sizeof lines; length += length / 2) {
-    memset(lines + at, 'x', length);
-    lines[at + length] = '\n';
-    at += length + 1;
-  }
-  if (at + 1 < sizeof lines) lines[at] = '\n';
-}
-
-static void step_getline(uint64_t* random) {
-  (void)random;
-  FILE* stream = fmemopen(lines, sizeof lines, "r");
-  if (stream == NULL) return;
-  char* line = NULL;
-  size_t capacity = 0;
-  for (int i = 0; i < 14 && getline(&line, &capacity, stream) >= 0; ++i) {
-  }
-  free(line);
-  fclose(stream);
-}
-
-static void step_flush_all(uint64_t* random) {
-  (void)random;
-  fflush(NULL);
-}
-
-static void step_memory_stream(uint64_t* random) {
-  char* text = NULL;
-  size_t length = 0;
-  FILE* stream = open_memstream(&text, &length);
-  if (stream == NULL) return;
-  for (int i = 0; i < 200; ++i) fprintf(stream, "%*d\n", (int)(next_random(random) % 400), i);
-  fclose(stream);
-  free(text);
-}
-
-static void step_open_close(uint64_t* random) {
-  (void)random;
-  FILE* stream = fopen("/dev/null", "w");
-  if (stream == NULL) return;
-  setvbuf(stream, NULL, _IOFBF, 20000);
-  fwprintf(stream, L"%ls %f", L"wide", 1.5);
-  fclose(stream);
-}
-
-static void streams(void) {
-  beside_forks("getline", step_getline, "fflush(NULL)", step_flush_all);
-  beside_forks("open_memstream", step_memory_stream, "fflush(NULL)", step_flush_all);
-  beside_forks("fopen", step_open_close, "getline", step_getline);
-}
-
-// --- the other parts -------------------------------------------------------------------------------------------------
 
 static const char* const kLibraries[] = {"libm.so.6", "libresolv.so.2", "libutil.so.1", "libnss_compat.so.2",
                                          "libnss_hesiod.so.2", "libthread_db.so.1"};
@@ -241,7 +87,8 @@ static void step_environment(uint64_t* random) {
 }
 
 static void time_zones_and_environment(void) {
-  beside_forks("tzset", step_time_zone, "setenv", step_environment);
+  beside_forks("tzset", step_time_zone, NULL, NULL);
+  beside_forks("setenv", step_environment, NULL, NULL);  // not beside the other, whose getenv() no lock protects from it
 }
 
 static void step_user(uint64_t* random) {
@@ -346,9 +193,7 @@ static void name_services_at_first_use(void) {
 
 int main(void) {
   begin(90);
-  fill_lines();
   RUN(name_services_at_first_use);
-  RUN(streams);
   RUN(loader);
   RUN(locales);
   RUN(time_zones_and_environment);
