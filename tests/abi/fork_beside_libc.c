@@ -20,8 +20,8 @@
 #include <netdb.h>
 #include <pwd.h>
 
-static const char* const kLibraries[] = {"libm.so.6", "libresolv.so.2", "libutil.so.1", "libnss_compat.so.2",
-                                         "libnss_hesiod.so.2", "libthread_db.so.1"};
+static const char* const kLibraries[] = {"libm.so.6",          "libresolv.so.2",     "libutil.so.1",
+                                         "libnss_compat.so.2", "libnss_hesiod.so.2", "libthread_db.so.1"};
 
 static void step_dlopen(uint64_t* random) {
   void* library = dlopen(kLibraries[next_random(random) % 6], RTLD_NOW | RTLD_LOCAL);
@@ -37,7 +37,7 @@ static void step_dlopen(uint64_t* random) {
 static int visit_object(struct dl_phdr_info* info, size_t size, void* data) {
   (void)info;
   (void)size;
-  free(malloc(100 + (size_t)++*(int*)data));
+  free(malloc(100 + (size_t)++ * (int*)data));
   return 0;
 }
 static void step_iterate(uint64_t* random) {
@@ -88,7 +88,8 @@ static void step_environment(uint64_t* random) {
 
 static void time_zones_and_environment(void) {
   beside_forks("tzset", step_time_zone, NULL, NULL);
-  beside_forks("setenv", step_environment, NULL, NULL);  // not beside the other, whose getenv() no lock protects from it
+  beside_forks("setenv", step_environment, NULL,
+               NULL);  // not beside the other, whose getenv() no lock protects from it
 }
 
 static void step_user(uint64_t* random) {
@@ -134,9 +135,7 @@ static void step_register(uint64_t* random) {
   sleep_ms(1);
 }
 
-static void threads_and_handlers(void) {
-  beside_forks("pthread_create", step_thread, "pthread_atfork", step_register);
-}
+static void threads_and_handlers(void) { beside_forks("pthread_create", step_thread, "pthread_atfork", step_register); }
 
 static void step_directory(uint64_t* random) {
   (void)random;

@@ -130,7 +130,8 @@ static void huge_alignments_are_refused_not_wrapped(void) {
       CHECK_MSG(object == NULL && errno == ENOMEM, "memalign(2^%d - 5, %zu): %p, errno %d", shift, size, object, errno);
       errno = 0;
       object = keep(aligned_alloc(alignment, size));
-      CHECK_MSG(object == NULL && errno == ENOMEM, "aligned_alloc(2^%d, %zu): %p, errno %d", shift, size, object, errno);
+      CHECK_MSG(object == NULL && errno == ENOMEM, "aligned_alloc(2^%d, %zu): %p, errno %d", shift, size, object,
+                errno);
       void* untouched = &untouched;
       CHECK_EQ(posix_memalign(&untouched, alignment, size), ENOMEM);
       CHECK_PTR_EQ(untouched, &untouched);
