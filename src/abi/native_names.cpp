@@ -63,7 +63,9 @@ void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
 }
 
 void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
-  if (alignment > kMostBytes) {  // glibc: the alignment is at fault, not the memory
+  // As glibc: above 2^63 no power of two is left to round up to; up to there it is the memory that is missing.
+  constexpr std::size_t kMostAlignment = SIZE_MAX / 2 + 1;
+  if (alignment > kMostAlignment) {
     errno = EINVAL;
     return nullptr;
   }
@@ -72,9 +74,13 @@ void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
 
 int brimful_posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
   if (!brimful::is_power_of_two(alignment) || alignment < sizeof(void*)) return EINVAL;
-  const brimful::os::ErrnoGuard guard;
-  void* block = brimful::alloc::allocate_aligned(alignment, bytes);
-  if (block == nullptr) return ENOMEM;
+  void* block = nullptr;
+  {
+    const brimful::os::ErrnoGuard guard;
+    block = brimful::alloc::allocate_aligned(alignment, bytes);
+  }
+  // POSIX leaves open what becomes of errno. Programs that look there have glibc in mind, which says the same in both.
+  if (or_enomem(block) == nullptr) return ENOMEM;
   *result = block;
   return 0;
 }

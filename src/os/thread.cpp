@@ -4,6 +4,7 @@
 #include "os/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,10 @@ constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
 // All but 32 and 33, by which the C library speaks to its threads: setuid() would wait for this one for ever.
 constexpr std::uint64_t kSignals = ~(std::uint64_t{3} << 31);
+
+constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
+constexpr std::uint64_t kFaults =
+    bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGSYS);
 
 void set_signals(const std::uint64_t* mask, std::uint64_t* old) {
   constexpr int kSetMask = 2;
@@ -55,6 +60,18 @@ int start_thread(void* (*body)(void*), const char* name) {
   set_signals(&old, nullptr);
   pthread_attr_destroy(&attributes);
   return error;
+}
+
+SignalsHeldBack::SignalsHeldBack() : mask_before_(0) {
+  const ErrnoGuard guard;
+  constexpr int kBlock = 0;
+  constexpr std::uint64_t kHeldBack = kSignals & ~kFaults;
+  syscall(SYS_rt_sigprocmask, kBlock, &kHeldBack, &mask_before_, sizeof mask_before_);
+}
+
+SignalsHeldBack::~SignalsHeldBack() {
+  const ErrnoGuard guard;
+  set_signals(&mask_before_, nullptr);
 }
 
 void sleep_ms(std::uint64_t ms) {

@@ -13,6 +13,20 @@ namespace brimful::os {
 // allocate: the caller holds no lock and is in no slow path. errno is kept.
 int start_thread(void* (*body)(void*), const char* name);
 
+// Keeps the signals of others away from this thread for its life: no handler runs but for a fault of the code inside
+// (SIGSEGV, SIGTRAP, a filter's SIGSYS …, which would end the process if they were held back) and for the C library's own.
+// Two system calls. errno is kept.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack();
+  ~SignalsHeldBack();
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  std::uint64_t mask_before_;
+};
+
 // Sleeps; signals end it early. errno is kept.
 void sleep_ms(std::uint64_t ms);
 

@@ -221,23 +221,15 @@ sync::LockUse heap_lock_use(std::uint64_t* locks) {
   return sum;
 }
 
-void lock_heaps_for_fork() {
-  list_lock.lock_for_fork();
-  for (std::uint32_t number = 1; number <= made; ++number) heap_of_number(number)->lock.lock_for_fork();
-}
+sync::HeapListMutex& heap_list_lock() { return list_lock; }
 
-void unlock_heaps() {
-  for (std::uint32_t number = 1; number <= made; ++number) heap_of_number(number)->lock.unlock();
-  list_lock.unlock();
-}
+std::uint32_t heaps_made() { return made; }
 
-void reset_heaps() {
+void forget_other_users() {
   for (std::uint32_t number = 1; number <= made; ++number) {
     UserHeap* heap = heap_of_number(number);
     heap->users = heap == thread_state.heap ? 1 : 0;
-    heap->lock.reset();
   }
-  list_lock.reset();
 }
 
 int purge_heaps(bool at_once) {

@@ -145,11 +145,11 @@ Closed close_heap(UserHeap& heap, HeapHandle handle);
 // Sum over the heaps' locks, those of destroyed ones included, and the list's. *locks: how many. No lock.
 sync::LockUse heap_lock_use(std::uint64_t* locks);
 
-// For fork(): every heap's lock and the list's.
-void lock_heaps_for_fork();
-void unlock_heaps();
-// In the child: forgets waiters, and the threads that are not there any more.
-void reset_heaps();
+// For fork(), which takes the list's lock and then every heap's: how many there are, under the list's lock; and, in the
+// child, that the other threads use none any more.
+sync::HeapListMutex& heap_list_lock();
+std::uint32_t heaps_made();
+void forget_other_users();
 
 // Pages that nothing lives on, of heaps that are left alone: `at_once` of all whose lock is free. Returns how many
 // slabs those were.

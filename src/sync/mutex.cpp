@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "arch/spin.h"
@@ -39,6 +40,20 @@ std::uint64_t Futex::wait() {
     syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
   }
   return sleeps;
+}
+
+void Futex::wait_for_a_while() {
+  const os::ErrnoGuard guard;
+  for (int i = 0; i < kSpins; ++i) {
+    // relaxed: only whether an attempt is worth the cache line
+    if (state_.load(std::memory_order_relaxed) == 0) return;
+    arch::spin_hint();
+  }
+  std::uint32_t expected = 1;
+  // relaxed: nothing is taken, so nothing is read after it; that somebody sleeps is all that this says
+  state_.compare_exchange_strong(expected, 2, std::memory_order_relaxed);
+  constexpr timespec kMost = {0, 1000000};
+  if (expected != 0) syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, 2, &kMost, nullptr, 0);
 }
 
 void Futex::wake_one() {

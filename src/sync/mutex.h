@@ -30,6 +30,19 @@ class Futex {
   // Waits until it is ours. For after a failed try_lock(). Returns how often the thread slept.
   std::uint64_t wait();
 
+  // For fork(), which waits and takes in two steps. Never waits. `slept`: wait_for_a_while() came before, and may have used
+  // up the one wake-up of an unlock while others sleep on: then unlock() has to wake again. true when it is now ours.
+  bool try_lock_after_wait(bool slept) {
+    std::uint32_t expected = 0;
+    // pairs with: unlock() (the previous holder's writes)
+    return state_.compare_exchange_strong(expected, slept ? 2 : 1, std::memory_order_acquire,
+                                          std::memory_order_relaxed);  // relaxed: a failed attempt reads nothing
+  }
+
+  // Waits until it was free once, for a millisecond at most. Takes nothing. A handler of the calling thread may take it
+  // meanwhile, for the thread: then nobody would ever wake this one.
+  void wait_for_a_while();
+
   void unlock() {
     // pairs with: wait(), try_lock() (our writes)
     if (state_.exchange(0, std::memory_order_release) == 2) wake_one();
@@ -74,10 +87,12 @@ class Mutex {
   }
 
   // For fork(), which holds others of this rank: neither checked nor counted, because a sweep over every lock says nothing
-  // about the use of this one.
-  void lock_for_fork() {
-    if (!futex_.try_lock()) futex_.wait();
+  // about the use of this one. Never waits. nullptr when the mutex is now ours, else what to wait for; `slept_on`: what
+  // the thread waited for before, in vain.
+  Futex* try_lock_for_fork(const Futex* slept_on) {
+    if (!futex_.try_lock_after_wait(slept_on == &futex_)) return &futex_;
     hold(kRank);
+    return nullptr;
   }
 
   void unlock() {

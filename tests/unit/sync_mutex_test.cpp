@@ -174,11 +174,41 @@ TEST(Mutex, LosesNoCountAmongManyThreads) {
 TEST(Mutex, KeepsItsCountsWhenResetAndGoesOnCounting) {
   HeapMutex mutex;
   { const MutexLock guard(mutex); }
-  mutex.lock_for_fork();
+  ASSERT_EQ(mutex.try_lock_for_fork(nullptr), nullptr);
   mutex.reset();
   EXPECT_EQ(mutex.use().acquisitions, 1U) << "fork is not counted";
   { const MutexLock guard(mutex); }
   EXPECT_EQ(mutex.use().acquisitions, 2U);
+}
+
+TEST(Mutex, ForkIsToldWhatToWaitForAndWaitsForALimitedTime) {
+  HeapMutex mutex;
+  mutex.lock();
+  Futex* busy = mutex.try_lock_for_fork(nullptr);
+  ASSERT_NE(busy, nullptr);
+  for (int i = 0; i < 3; ++i) busy->wait_for_a_while();  // nobody unlocks: a wait without end hangs here
+  EXPECT_EQ(mutex.try_lock_for_fork(busy), busy);
+  mutex.unlock();
+  EXPECT_EQ(mutex.try_lock_for_fork(busy), nullptr);
+  mutex.unlock();
+}
+
+TEST(Mutex, ForkWakesThreadsWhoseWakeUpItUsedUp) {
+  HeapMutex mutex;
+  mutex.lock();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) threads.emplace_back([&] { const MutexLock guard(mutex); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // long enough that they sleep
+  mutex.unlock();  // wakes one; as if that were the forking thread, which then takes the lock
+  Futex* busy = nullptr;
+  for (;;) {
+    Futex* now = mutex.try_lock_for_fork(busy);
+    if (now == nullptr) break;
+    busy = now;
+    busy->wait_for_a_while();
+  }
+  mutex.unlock();
+  for (std::thread& thread : threads) thread.join();  // a lost wake-up hangs here
 }
 
 }  // namespace
