@@ -10,7 +10,7 @@
 // started one per test. A process is started anew (posix_spawn), not forked: the library's handlers of fork() would
 // start the allocator here, and no child would be fresh.
 //
-// The output of a test is shown when it fails or is skipped. The last line counts the tests (tools/ctest_summary.py adds
+// The output of a test is shown when it fails or is skipped. The last line counts the tests (tools/test_report.py adds
 // these counts up). Exit code: 0, 1 for a failure, 77 when all were skipped, 2 for a name that nothing has.
 #include "alone.h"
 
