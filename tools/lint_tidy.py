@@ -5,7 +5,8 @@
 It reads the compile commands of the build in BRIMFUL_BUILD. Most of what clang-tidy does for a
 file it does for the headers, so files that are compiled alike are read a few at a time, as one
 text that includes them. One with a finding, or with names that clash, is halved until it is a
-single file, and only what a single file says counts as a fault.
+single file, and only what a single file says counts as a fault. misc-unused-using-decls is silent
+about included files, so one with such a declaration is read by itself.
 
 As many run at a time as there are processors. A file whose text, headers and settings have not
 changed since it was last found clean is not read again (build/tidy-cache), because most runs
@@ -20,6 +21,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -62,6 +64,12 @@ def sources() -> dict[Path, tuple[str, ...]]:
     return dict(sorted(found.items()))
 
 
+def has_using(file: Path) -> bool:
+    """Whether the file has a using declaration."""
+    text = file.read_text(encoding="utf-8")
+    return re.search(r"^\s*using (?:\w*::)+\w+;", text, re.MULTILINE) is not None
+
+
 def settings_digest() -> bytes:
     """Any header may matter to any file; they are few and small, so all count for each."""
     digest = hashlib.sha256()
@@ -94,7 +102,9 @@ class Linter:
             if done.returncode != 0:
                 return [done.stdout + (done.stderr if not done.stdout else "")]
         else:
-            lines = [f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files]
+            lines = [
+                f'#include "{file}"  // NOLINT(bugprone-suspicious-include)\n' for file in files
+            ]
             text = "".join(lines)
             together = CACHE / (hashlib.sha256(text.encode()).hexdigest() + ".cpp")
             together.write_text(text, encoding="utf-8")
@@ -123,8 +133,12 @@ def main() -> int:
     for file, flags in files.items():
         if options.all or not linter.mark(file).exists():
             alike[flags].append(file)
-    most = 1 if options.apart else TOGETHER
-    groups = [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
+    groups: list[list[Path]] = []
+    for group in alike.values():
+        apart = [file for file in group if options.apart or has_using(file)]
+        groups += [[file] for file in apart]
+        rest = [file for file in group if file not in apart]
+        groups += [rest[i : i + TOGETHER] for i in range(0, len(rest), TOGETHER)]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         faults = [text for texts in pool.map(linter.check, groups) for text in texts]
     for text in faults:

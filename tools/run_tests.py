@@ -41,6 +41,7 @@ class Progress:
         self.wanted = wanted
         self.began = time.monotonic()
         self.done = self.total = self.failed = 0
+        self.skipped: set[str] = set()
         self.costs = test_report.read_costs(folder)
         self.spent_cost = 0.0
         self.remaining_cost = sum(self.costs.values())
@@ -50,7 +51,10 @@ class Progress:
         if not match:
             return
         self.done, self.total = int(match[1]), int(match[2])
-        self.failed += "Passed" not in match[4] and "Skipped" not in match[4]
+        if "Skipped" in match[4]:
+            self.skipped.add(match[3])
+        elif "Passed" not in match[4]:
+            self.failed += 1
         self.spent_cost += self.costs.get(match[3], 0.0)
         if self.wanted:
             print(f"    {self.text()}", flush=True)
@@ -107,7 +111,7 @@ def main() -> int:
     build.unlink(missing_ok=True)
     if not log.exists():
         log = log.with_name("LastTest.log.tmp")
-    results = test_report.read_results(log) if log.exists() else []
+    results = test_report.read_results(log, progress.skipped) if log.exists() else []
     test_report.print_skipped(results)
     test_report.print_times(results, build_seconds, seconds)
     if interrupted:
