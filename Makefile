@@ -90,7 +90,7 @@ repeat: build-tests ## N times (20) each test that TESTS names, until one fails
 test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what was done (hours)
 	@tools/install-deps.sh test
 	@$(MAKE) --no-print-directory build-tests
-	@sed -n '/^## The soak/,/^## /{/^## /d;p}' HACKING.md
+	@sed -n '/^## The soak/,/^## Adding/{/^## /d;p}' HACKING.md
 	@$(CTEST) -R '$(TESTS)' -L '^long$$' --progress
 
 .PHONY: bench
