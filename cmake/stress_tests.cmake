@@ -41,7 +41,7 @@ foreach(source IN LISTS stress_sources)
   endif()
   foreach(front_end IN LISTS front_ends)
     set(label stress)
-    # Half a minute each: `make test` steps one front end as it is shipped and the other one with its assertions.
+    # Half a minute of processor each: `make test` steps one front end as it is shipped and the other one with its assertions.
     if(name STREQUAL "single_step_stress")
       if((shipped AND front_end STREQUAL "thread") OR (NOT shipped AND front_end STREQUAL "percpu"))
         set(label long)
