@@ -8,6 +8,8 @@
 #   make lib PRESET=aarch64           any preset of CMakePresets.json
 #   make test TESTS=unit              only the tests whose name matches (an expression as for ctest -R)
 #   make run RUN_SECONDS=30           stops measuring after about so many seconds, or a round of all programs (shortest)
+#   make test TESTS=debug.unit        the same, and only the build that is named is made
+#   make repeat TESTS=… N=20          each of them so many times, until one fails
 #
 # Each task is parallel by itself (JOBS). Two of them at once would build in the same folder, so `make -j` runs them one
 # after the other.
@@ -22,8 +24,16 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 TESTS ?= .
 
-TEST_PRESETS := release debug asan tsan
-CTEST := tools/run_ctest.sh build/test -j $(JOBS)
+ALL_TEST_PRESETS := release debug asan tsan
+TEST_PRESETS := $(or $(strip $(foreach preset,$(ALL_TEST_PRESETS),$(if $(findstring $(preset).,$(TESTS)),$(preset)))),\
+  $(ALL_TEST_PRESETS))
+# One more than there are processors: some tests wait, for a server or for memory that is to be given back.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
+CTEST := tools/run_tests.py build/test -j $(TEST_JOBS)
+N ?= 20
+
+# ccache, where it is installed, is told that the headers compiled in advance may be trusted.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .PHONY: help
 help: ## this list
@@ -57,11 +67,11 @@ run: ## install what is missing, compare real programs under the system's malloc
 # One CTest folder that includes the folders of all presets, so that one ctest prints one count.
 .PHONY: build-tests
 build-tests: $(TEST_PRESETS:%=build/%/build.ninja)
-	@for preset in $(TEST_PRESETS); do \
-	  echo "Building $$preset"; \
-	  cmake --build build/$$preset -j $(JOBS) -- --quiet; \
-	done
 	@mkdir -p build/test
+	@began=$$SECONDS; for preset in $(TEST_PRESETS); do \
+	  echo "Building $$preset"; \
+	  cmake --build build/$$preset -j $(JOBS) -- --quiet || exit; \
+	done; echo $$((SECONDS - began)) > build/test/build-seconds.txt
 	@printf 'subdirs("%s")\n' $(TEST_PRESETS:%=../%) > build/test/CTestTestfile.cmake
 
 .PHONY: test
@@ -70,11 +80,24 @@ test: ## everything: format, lint, unit, ABI, misuse, real programs, stress, san
 	@$(MAKE) --no-print-directory build-tests
 	@$(CTEST) -R '$(TESTS)' -LE '^long$$'
 
+.PHONY: quick
+quick: build/release/build.ninja build/debug/build.ninja ## while you work: unit, misuse, golden, short ABI, lint of what changed (90 s)
+	@cmake --build build/debug -j $(JOBS) --target unit_tests -- --quiet
+	@cmake --build build/release -j $(JOBS) --target brimful brimful_static quick_programs -- --quiet
+	@mkdir -p build/quick
+	@printf 'subdirs("%s")\n' ../release ../debug > build/quick/CTestTestfile.cmake
+	@tools/run_tests.py build/quick -j $(TEST_JOBS) -L '^quick$$'
+
+.PHONY: repeat
+repeat: build-tests ## N times (20) each test that TESTS names, until one fails
+	@$(CTEST) -R '$(TESTS)' -LE '^long$$' --repeat until-fail:$(N)
+
 .PHONY: test-long
-test-long: ## the soak: stress tests with their long settings (hours)
+test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what was done (hours)
 	@tools/install-deps.sh test
 	@$(MAKE) --no-print-directory build-tests
-	@$(CTEST) -R '$(TESTS)' -L '^long$$'
+	@sed -n '/^## The soak/,/^## Adding/{/^## /d;p}' HACKING.md
+	@$(CTEST) -R '$(TESTS)' -L '^long$$' --progress
 
 .PHONY: bench
 bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", "--real", … (default: 45 minutes at most)
@@ -111,7 +134,7 @@ format: ## rewrite C++ and Python files in the project's format
 lint: build/release/build.ninja ## format, clang-tidy, ruff, mypy, shellcheck, layers, atomics, licences, symbols
 	@tools/install-deps.sh test
 	@cmake --build build/release -j $(JOBS) -- --quiet
-	@tools/run_ctest.sh build/release -j $(JOBS) -L '^lint$$'
+	@tools/run_tests.py build/release -j $(JOBS) -L '^lint$$'
 
 .PHONY: install
 install: lib ## libraries, headers, pkg-config files and man pages, below PREFIX (/usr/local)

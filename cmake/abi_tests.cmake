@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: MIT
 #
-# Every program of tests/abi is linked three times: dynamically without any mention of brimful (run with LD_PRELOAD),
+# Every program of tests/abi is compiled once and linked three times: dynamically without any mention of brimful (run with LD_PRELOAD),
 # statically, and as static-pie, the latter two with libbrimful.a before libc. Each runs in both front ends.
 # BRIMFUL_EXPECT makes a program fail when the allocator that answers is not brimful.
 #
 # tier:hardened takes other ways through malloc and free, so each preloaded program runs in it, too: with one front end by
 # `make test`, with the other by `make test-long`.
 #
-# A source that can't be linked statically says so in a line `// no-static: reason`.
+# A source that can't be linked statically says so in a line `// no-static: reason`, and one whose run in tier:hardened is
+# for `make test-long` alone says `// hardened-long: reason`.
 
 set(abi_folder ${PROJECT_SOURCE_DIR}/tests/abi)
 file(GLOB abi_sources CONFIGURE_DEPENDS ${abi_folder}/*.c ${abi_folder}/*.cpp)
 
-function(add_abi_program name source)
-  add_executable(${name} ${source})
-  target_include_directories(${name} PRIVATE ${abi_folder})
-  target_compile_options(${name} PRIVATE ${permissive})
-  target_link_libraries(${name} PRIVATE test_flags Threads::Threads ${CMAKE_DL_LIBS})
+function(add_abi_program name objects)
+  add_executable(${name} $<TARGET_OBJECTS:${objects}>)
+  target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/abi)
 endfunction()
 
+# Those that take seconds: CTest starts them first, and `make quick` leaves them out.
+set(abi_slow address_space_limit fork_storm free_orders heap limit purge purge_burst resident signal_storm thread_storm)
+add_custom_target(quick_programs)
+
 function(register_abi name variant program)
+  set(labels abi)
+  set(cost 0)
+  if(name IN_LIST abi_slow)
+    set(cost 15)
+  elseif(variant STREQUAL "preload")
+    list(APPEND labels quick)
+    add_dependencies(quick_programs ${program})
+  endif()
   foreach(front_end percpu thread)
-    register(NAME abi.${name}.${variant}.${front_end} COMMAND ${program} LABELS abi
+    register(NAME abi.${name}.${variant}.${front_end} COMMAND ${program} LABELS ${labels} COST ${cost}
       ENVIRONMENT BRIMFUL_EXPECT=1 BRIMFUL_CONF=front_end:${front_end} ${ARGN})
   endforeach()
 endfunction()
@@ -39,10 +50,21 @@ foreach(source IN LISTS abi_sources)
     continue()
   endif()
 
-  add_abi_program(abi_${name} ${source})
+  add_library(abi_${name}_objects OBJECT ${source})
+  target_include_directories(abi_${name}_objects PRIVATE ${abi_folder})
+  target_compile_options(abi_${name}_objects PRIVATE ${permissive} -fPIE)
+  target_link_libraries(abi_${name}_objects PRIVATE test_flags)
+
+  add_abi_program(abi_${name} abi_${name}_objects)
+  target_link_options(abi_${name} PRIVATE -pie)
   add_dependencies(abi_${name} brimful)
   register_abi(${name} preload abi_${name} LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
-  register_hardened_abi(${name} abi_${name} percpu abi)
+  file(STRINGS ${source} hardened_long REGEX "hardened-long:")
+  set(hardened_label abi)
+  if(hardened_long)
+    set(hardened_label long)
+  endif()
+  register_hardened_abi(${name} abi_${name} percpu ${hardened_label})
   register_hardened_abi(${name} abi_${name} thread long)
 
   file(STRINGS ${source} no_static REGEX "no-static:")
@@ -52,13 +74,11 @@ foreach(source IN LISTS abi_sources)
   endif()
   foreach(variant static static-pie)
     set(program abi_${name}_${variant})
-    add_abi_program(${program} ${source})
+    add_abi_program(${program} abi_${name}_objects)
     add_dependencies(${program} brimful_static)
     if(variant STREQUAL "static")
-      target_compile_options(${program} PRIVATE -fno-pie)
       target_link_options(${program} PRIVATE -static -no-pie)
     else()
-      target_compile_options(${program} PRIVATE -fPIE)
       target_link_options(${program} PRIVATE -static-pie)
     endif()
     target_link_libraries(${program} PRIVATE $<TARGET_FILE:brimful_static>)

@@ -17,6 +17,14 @@ if(NOT DEFINED brimful_middle_${BRIMFUL_MIDDLE})
   message(FATAL_ERROR "BRIMFUL_MIDDLE is contexts, class-mutex or global-lock, not ${BRIMFUL_MIDDLE}")
 endif()
 
+# A second build from scratch then takes seconds. Whoever names a launcher, also an empty one, is obeyed.
+find_program(brimful_ccache ccache)
+foreach(lang C CXX)
+  if(brimful_ccache AND NOT DEFINED CMAKE_${lang}_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_${lang}_COMPILER_LAUNCHER})
+    set(CMAKE_${lang}_COMPILER_LAUNCHER ${brimful_ccache})
+  endif()
+endforeach()
+
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -41,13 +41,13 @@ foreach(source IN LISTS stress_sources)
   endif()
   foreach(front_end IN LISTS front_ends)
     set(label stress)
-    # Two minutes each: `make test` steps one front end as it is shipped and the other one with its assertions.
+    # Half a minute of processor each: `make test` steps one front end as it is shipped and the other one with its assertions.
     if(name STREQUAL "single_step_stress")
       if((shipped AND front_end STREQUAL "thread") OR (NOT shipped AND front_end STREQUAL "percpu"))
         set(label long)
       endif()
     endif()
-    register(NAME stress.${name}.${front_end} COMMAND ${name} LABELS ${label}
+    register(NAME stress.${name}.${front_end} COMMAND ${name} LABELS ${label} COST 20
       ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
     register(NAME stress.${name}.${front_end}.long COMMAND ${name} --long LABELS long TIMEOUT 7200
       ENVIRONMENT BRIMFUL_CONF=front_end:${front_end})
@@ -58,7 +58,7 @@ foreach(source IN LISTS stress_sources)
       if(name STREQUAL "double_free_pairs_stress")
         set(arguments --seconds 20)
       endif()
-      register(NAME stress.${name}.${front_end}.hardened COMMAND ${name} ${arguments} LABELS stress
+      register(NAME stress.${name}.${front_end}.hardened COMMAND ${name} ${arguments} LABELS stress COST 20
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)
       register(NAME stress.${name}.${front_end}.hardened.long COMMAND ${name} --long LABELS long TIMEOUT 7200
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)

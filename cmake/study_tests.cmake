@@ -16,7 +16,7 @@ set(study_misuse double_delete double_free_interleaved double_free_remote double
     double_free_thread free_interior free_sized_wrong free_stack free_window realloc_bad usable_size_bad)
 
 set(study_builds ${PROJECT_SOURCE_DIR}/build)
-register(NAME study.build LABELS study TIMEOUT 900
+register(NAME study.build LABELS study TIMEOUT 900 COST 100
   COMMAND make --no-print-directory -C ${PROJECT_SOURCE_DIR} lib-locked JOBS=2 "LOCKED_TARGETS=brimful oracle_stress")
 set_tests_properties(${build_name}.study.build PROPERTIES FIXTURES_SETUP study)
 

@@ -37,6 +37,7 @@ if(shipped)
 
   file(GLOB generic_sequences ${PROJECT_SOURCE_DIR}/src/arch/generic/*.cpp)
   add_library(brimful_watched STATIC EXCLUDE_FROM_ALL ${brimful_common} ${brimful_native} ${generic_sequences})
+  compile_together(brimful_watched)
   target_link_libraries(brimful_watched PUBLIC brimful_flags)
   target_compile_definitions(brimful_watched PUBLIC BRIMFUL_ARCH_GENERIC=1)
   # Calls of memset and memcpy stay calls, so that the linker can lead them to the hooks.

@@ -10,6 +10,7 @@
 //
 // and the same in the child of a fork. The program runs itself again with the thread on; BRIMFUL_BURST_MIB sets the size.
 //
+// hardened-long: its 20 seconds of processor are in the burst, and what gives memory back is below the tiers
 // no-static: it sleeps for half a minute, and what it tests does not depend on how the library is linked
 #include "check.h"
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr unsigned kDefaultSeconds = 8;
+constexpr unsigned kDefaultSeconds = 4;
 constexpr unsigned kLongSeconds = 1800;
 constexpr uint64_t kFewestMoves = 100;
 

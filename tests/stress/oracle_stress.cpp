@@ -17,8 +17,8 @@
 namespace brimful::stress {
 namespace {
 
-constexpr uint64_t kDefaultOperations = 6'000'000;
-constexpr unsigned kDefaultSeconds = 7;
+constexpr uint64_t kDefaultOperations = 3'000'000;
+constexpr unsigned kDefaultSeconds = 4;
 constexpr uint64_t kLongOperations = 60'000'000;
 constexpr unsigned kLongSeconds = 3000;
 

@@ -4,7 +4,7 @@
 //
 // Each step is a stop in the kernel, and each stop aborts the restartable section it falls in: while it is
 // stepped, a thread never commits one. So this runs the last resort of every path, for whole calls, from
-// outside: a parent steps a child (PTRACE_SINGLESTEP) through 1,000 calls and fails if one of them takes more
+// outside: a parent steps a child (PTRACE_SINGLESTEP) through 100 calls (20,000 with --long) and fails if one of them takes more
 // than a generous number of instructions. The child frees its own objects and those that a helper thread (not
 // stepped, alive all the time) allocated, allocates new ones, and checks contents and overlap between the
 // windows, at full speed.
@@ -37,9 +37,9 @@
 namespace brimful::stress {
 namespace {
 
-constexpr unsigned kCalls = 1000;
+constexpr unsigned kCalls = 100;
 constexpr unsigned kLongCalls = 20'000;
-constexpr unsigned kWindowFrees = 50;  // and as many allocations
+constexpr unsigned kWindowFrees = 25;  // and as many allocations
 constexpr uint64_t kMaxStepsPerCall = 2'000'000;
 constexpr double kMaxSeconds = 280;
 constexpr uint64_t kWatchedSteps = 100'000;  // how many are asked for their address: it costs a third of the time

@@ -72,9 +72,9 @@ void expect_nothing_lost(OwnPageHeap& heap) {
   EXPECT_EQ(heap.pages.stats().dirty_bytes, 0U);
 }
 
-class EveryCall : public ::testing::TestWithParam<Call> {};
+class EveryPageCall : public ::testing::TestWithParam<Call> {};
 
-TEST_P(EveryCall, MayFailOnceAndNothingIsLost) {
+TEST_P(EveryPageCall, MayFailOnceAndNothingIsLost) {
   const std::size_t total = calls_in_history(GetParam());
   ASSERT_GT(total, 0U);
   for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
@@ -87,7 +87,7 @@ TEST_P(EveryCall, MayFailOnceAndNothingIsLost) {
   }
 }
 
-TEST_P(EveryCall, MayFailFromSomeMomentOnAndNothingIsLost) {
+TEST_P(EveryPageCall, MayFailFromSomeMomentOnAndNothingIsLost) {
   const std::size_t total = calls_in_history(GetParam());
   for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
     SCOPED_TRACE("from call " + std::to_string(n) + " of " + std::to_string(total));
@@ -99,7 +99,7 @@ TEST_P(EveryCall, MayFailFromSomeMomentOnAndNothingIsLost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(PageHeap, EveryCall, ::testing::Values(Call::kReserve, Call::kCommit, Call::kPurge),
+INSTANTIATE_TEST_SUITE_P(PageHeap, EveryPageCall, ::testing::Values(Call::kReserve, Call::kCommit, Call::kPurge),
                          [](const auto& info) { return std::string(testing::name_of(info.param)); });
 
 TEST(PageHeap, RefusesWhatItCantCommitAndKeepsTheRunFree) {

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "alone.h"
 #include "arch/sequences.h"
 #include "brimful/brimful.h"
 #include "os/calls.h"
@@ -28,8 +29,7 @@
 namespace brimful {
 namespace {
 
-// Before the first allocation of the process.
-const bool per_cpu_mode = setenv("BRIMFUL_CONF", "front_end:percpu", 1) == 0;
+const testing::Configured per_cpu_mode(__FILE__, "front_end:percpu");
 
 constexpr unsigned kThreads = 12;
 
@@ -92,7 +92,6 @@ void churn_in_threads(unsigned operations) {
 class CpuContexts : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(per_cpu_mode);
     if (!arch::kRestartable || os::rseq_owner() == os::RseqOwner::kNone) {
       GTEST_SKIP() << "no restartable sequences in this build, or from this kernel";
     }

@@ -3,9 +3,9 @@
 // slots/heap_end.cpp in tier:hardened: addresses of destroyed heaps stay out of use, up to a bound, without memory.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 
+#include "alone.h"
 #include "brimful/brimful.h"
 #include "brimful/heap.h"
 #include "fake_os.h"
@@ -18,7 +18,7 @@ namespace {
 
 using testing::FakeOs;
 
-const bool is_hardened = setenv("BRIMFUL_CONF", "front_end:thread,purge_delay_ms:-1,tier:hardened", 1) == 0;
+const testing::Configured hardened(__FILE__, "front_end:thread,purge_delay_ms:-1,tier:hardened");
 
 stats::Snapshot snapshot() {
   stats::Snapshot result;
@@ -36,7 +36,6 @@ void* make_and_destroy(std::size_t bytes) {
 }
 
 TEST(HeapQuarantine, KeepsAddressesOutOfUse) {
-  ASSERT_TRUE(is_hardened);
   std::set<void*> seen;
   for (int i = 0; i < 200; ++i) {
     EXPECT_TRUE(seen.insert(make_and_destroy(64)).second);

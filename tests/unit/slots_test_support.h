@@ -4,16 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 
+#include "alone.h"
 #include "classes/size_classes.h"
 #include "stats/snapshot.h"
 
 namespace brimful::testing {
 
-// One context per thread: then who owns what does not depend on the CPU that a test happens to run on. Before the first
-// allocation of the process.
-inline const bool thread_mode = setenv("BRIMFUL_CONF", "front_end:thread,purge_delay_ms:-1", 1) == 0;
+// One context per thread: then who owns what does not depend on the CPU that a test happens to run on.
+static const Configured thread_mode(__BASE_FILE__, "front_end:thread,purge_delay_ms:-1");
 
 inline stats::Snapshot snapshot() {
   stats::Snapshot result;
