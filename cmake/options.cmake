@@ -17,10 +17,19 @@ if(NOT DEFINED brimful_middle_${BRIMFUL_MIDDLE})
   message(FATAL_ERROR "BRIMFUL_MIDDLE is contexts, class-mutex or global-lock, not ${BRIMFUL_MIDDLE}")
 endif()
 
-# A second build from scratch then takes seconds. Whoever names a launcher, also an empty one, is obeyed.
+# A second build from scratch then takes seconds. Whoever names a launcher, also an empty one, is obeyed. ccache fails every
+# compilation where it can't write into its folder (a read-only HOME), so there it is left out.
 find_program(brimful_ccache ccache)
+set(brimful_ccache_works OFF)
+if(brimful_ccache)
+  execute_process(RESULT_VARIABLE brimful_ccache_fails OUTPUT_QUIET ERROR_QUIET
+    COMMAND sh -c "folder=$(\"$0\" --get-config cache_dir) && mkdir -p \"$folder\" && test -w \"$folder\"" ${brimful_ccache})
+  if(brimful_ccache_fails EQUAL 0)
+    set(brimful_ccache_works ON)
+  endif()
+endif()
 foreach(lang C CXX)
-  if(brimful_ccache AND NOT DEFINED CMAKE_${lang}_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_${lang}_COMPILER_LAUNCHER})
+  if(brimful_ccache_works AND NOT DEFINED CMAKE_${lang}_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_${lang}_COMPILER_LAUNCHER})
     set(CMAKE_${lang}_COMPILER_LAUNCHER ${brimful_ccache})
   endif()
 endforeach()

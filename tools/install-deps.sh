@@ -184,15 +184,6 @@ for package in "${guests[@]}"; do
   fi
 done
 
-# A build that was configured before these came would go on without them for ever.
-if [ "$profile" != run ] && [ "$profile" != lib ]; then
-  for cache in "$root"/build/*/CMakeCache.txt; do
-    if grep -qsE '^(GTest_DIR|(zstd|lz4)_[a-z]+):[A-Z]+=.*-NOTFOUND$' "$cache"; then
-      touch "$cache"
-    fi
-  done
-fi
-
 # What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes
 # and draws with. The copy of the lists in there says what it was made from.
 if [ "$profile" != run ] && [ "$profile" != lib ]; then
