@@ -178,7 +178,7 @@ class Hugepages(unittest.TestCase):
         self.file.unlink()
         record = records.Record("memory", {}, {})
         options = Namespace(only=["thp"], short=True, keep=False, bench="", budget="")
-        with mock.patch.object(subprocess, "run") as started:
+        with mock.patch.object(subprocess, "Popen") as started:
             study.STUDY.measure(Run(study.STUDY, options, record))
         started.assert_not_called()
         self.assertIn("cannot be set", record.not_measured["thp"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ MORE = {
 # exit code → 1: some cell failed, which the result says
 GOOD = (0, 1)
 INTERRUPTED = 130
+GRACE_S = 20  # that an interrupted run gets before it is told once more
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ def measure(run: Run, parts: Mapping[str, Part]) -> None:
         command = [str(ROOT / "brimful"), "bench", *words, "--out", str(folder)]
         try:
             with part.around():
-                code = subprocess.run(command).returncode
+                code = _ended(command)
         except StudyError as error:
             run.record.fail(name, error)
             continue
         if code == INTERRUPTED:
+            if (folder / "results.json").exists():
+                run.record.results[name] = shown(folder / "results.json")
             raise KeyboardInterrupt
         if code not in GOOD:
             run.record.fail(name, f"brimful bench: exit code {code}")
@@ -71,6 +75,20 @@ def measure(run: Run, parts: Mapping[str, Part]) -> None:
         if run.options.keep or not run.options.short:
             kept = Path(shutil.copy(kept, RESULTS / path))
         run.record.results[name] = shown(kept)
+
+
+def _ended(command: Sequence[str]) -> int:
+    """The exit code of a run, which has time to write what it has when it is interrupted."""
+    process = subprocess.Popen(command)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(GRACE_S)  # Ctrl-C in a terminal reaches it as well
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        return INTERRUPTED
 
 
 def show(record_results: Mapping[str, str]) -> list[str]:
