@@ -47,11 +47,13 @@ set_target_properties(brimful_inner PROPERTIES
   VISIBILITY_INLINES_HIDDEN ON)
 
 # What is not shipped is compiled a dozen files at a time, in a third of the time. Two files that give one name of their
-# own two meanings can't be read together: these have such names (a compiler's "redefinition" here means one more).
-foreach(source alloc/heaps pages/free_ranges slots/locked/locked slots/magazine slots/refill slots/thread slots/user_heap)
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/${source}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
-endforeach()
+# own two meanings can't be read together: these have such names (a compiler's "redefinition" here means one more). Said
+# anew for each target, because a property of a source holds in one folder only.
 function(compile_together target)
+  foreach(source abi/native_statistics alloc/heaps pages/free_ranges slots/locked/locked slots/magazine slots/refill
+      slots/thread slots/user_heap)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/${source}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
 if(BRIMFUL_SANITIZE OR NOT BRIMFUL_MIDDLE STREQUAL "contexts")

@@ -118,14 +118,14 @@ class TheDemo(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(
-            done.stderr.splitlines()[-1], "^run_demo: no program 'nosuch'; there are: "
+            done.stderr.splitlines()[-1], "error: no part 'nosuch'; there are: compiler, "
         )
 
     def test_a_row_that_fails_is_named_and_fails_the_whole(self) -> None:
         # A library that is there and can't be preloaded: whatever runs, runs without it.
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "libbrimful.so"
-            library.write_bytes(b"\x7fELF")
+            library.write_bytes(LIBRARY.resolve().read_bytes()[:64])
             done = subprocess.run(
                 self.demo("--only", "pymalloc", "--seconds", "1", "--lib", str(library)),
                 capture_output=True,
@@ -150,7 +150,8 @@ class TheDemo(unittest.TestCase):
             rest, errors = process.communicate(timeout=120)
         self.assertIn("[2/10]", first[1])
         self.assertEqual(process.returncode, 130, errors)
-        self.assertIn("Interrupted: the figures above", rest)
+        self.assertIn("wall time", rest)
+        self.assertIn("Interrupted: the figures are those measured", rest)
         self.assertNotIn("Traceback", errors)
 
 

@@ -128,13 +128,13 @@ def run_pair(program: Program, pair: Sequence[Allocator], library: str, show: Sh
         if missing:
             program.failure = f"{allocator.name}: {missing}"
         samples[allocator.name] = data
+        if len(samples) == len(pair):  # before it is shown: whoever interrupts then has it
+            program.samples.append(samples)
+            if samples[SYSTEM]["output"] != samples[BRIMFUL]["output"]:
+                program.failure = program.failure or "its output differs between the allocators"
         rss = data["peak_rss_kib"] / 1024
         mark = " FAILED" if missing else ""
         show(label, f"{label}: {data['wall_s']:.2f} s, peak {rss:.0f} MiB{mark}")
-    if len(samples) == len(pair):
-        program.samples.append(samples)
-        if samples[SYSTEM]["output"] != samples[BRIMFUL]["output"]:
-            program.failure = program.failure or "its output differs between the allocators"
 
 
 def told(program: Program) -> Data:
