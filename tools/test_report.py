@@ -46,6 +46,13 @@ def count_cases(output: str) -> int:
     return sum(int(number) for number in UNITTEST.findall(output)) or 1
 
 
+def reason_of(lines: list[str], cases: list[tuple[str, str]]) -> str:
+    """A program's last line, or that of its first case where it skipped all of several."""
+    if cases:
+        return cases[0][1]
+    return lines[-1] if lines else ""
+
+
 def read_results(log: Path, skipped_names: set[str]) -> list[Result]:
     """The log calls a skipped test passed, so who was skipped is told by the caller."""
     results = []
@@ -56,6 +63,7 @@ def read_results(log: Path, skipped_names: set[str]) -> list[Result]:
         output, _, end = tail.rpartition("<end of output>")
         took = re.search(r"^Test time = +([\d.]+) sec", end, re.MULTILINE)
         skipped = name.strip() in skipped_names
+        cases = CASE_SKIPPED.findall(output)
         lines = [line for line in output.splitlines() if line.strip("- ")]
         results.append(
             Result(
@@ -63,8 +71,8 @@ def read_results(log: Path, skipped_names: set[str]) -> list[Result]:
                 float(took[1]) if took else 0.0,
                 skipped,
                 0 if skipped else count_cases(output),
-                lines[-1] if lines and skipped else "",
-                [] if skipped else CASE_SKIPPED.findall(output),
+                reason_of(lines, cases) if skipped else "",
+                [] if skipped else cases,
             )
         )
     return results
