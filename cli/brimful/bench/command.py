@@ -12,7 +12,6 @@ measured until then is written). Rivals that could not be had are declared and c
 from __future__ import annotations
 
 import datetime
-import os
 import random
 import sys
 import time
