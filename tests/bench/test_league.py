@@ -22,14 +22,16 @@ from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "cli"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "cli")]
 
 from fake_results import constructed  # noqa: E402
 
-from brimful.bench import catalog, checkpoint, front_page, passes, statistics, summary  # noqa: E402
+from brimful.bench import catalog, checkpoint, model, passes, statistics, summary  # noqa: E402
 from brimful.bench.model import Allocator, Cell, Curve, Result, Sample, Status  # noqa: E402
+from brimful.bench.study import pages, registry  # noqa: E402
 from brimful.bench.tables import FIGURE  # noqa: E402
 from brimful.bench.wording import counted  # noqa: E402
+from studies.league import front_page  # noqa: E402
 
 PRESET = catalog.PRESETS["league"]
 ALLOCATORS = [
@@ -205,27 +207,24 @@ class EnoughRounds(unittest.TestCase):
 
 
 class TheFrontPage(unittest.TestCase):
-    def test_it_gets_the_newest_figures_between_its_marker_lines_and_nowhere_else(self) -> None:
+    def test_it_shows_the_means_and_how_many_rows_are_won_and_lost(self) -> None:
         times = {f"r{k}": {"glibc": 1.0, "rival": 0.5, "brimful": 0.8} for k in range(6)}
-        result = constructed(times)
-        with tempfile.TemporaryDirectory() as name:
-            root = Path(name)
-            page = root / "README.md"
-            (root / "docs" / "img").mkdir(parents=True)
-            page.write_text("no place\n")
-            said = list(front_page.publish(root, {"league": result}))
-            self.assertIn("no place", said[-1])
-            self.assertEqual(page.read_text(), "no place\n")
-            page.write_text(f"before\n{front_page.BEGIN}\nold\n{front_page.END}\nafter\n")
-            with mock.patch.object(front_page, "draw"):
-                said = list(front_page.publish(root, {"league": result}))
-            text = page.read_text()
-            raw = next((root / "bench" / "results").glob("league-*.json"))
-        self.assertTrue(text.startswith("before\n") and text.endswith(f"{front_page.END}\nafter\n"))
-        self.assertNotIn("old", text)
+        files = {"league": ROOT / "bench" / "results" / "league-2026.json"}
+        text = "\n".join(front_page.block({"league": constructed(times)}, files))
         self.assertIn("| **brimful** | 0.8", text)
         self.assertIn("shown to win in 0 of 6, to lose in 6", text)
-        self.assertIn(raw.name, text)
+        self.assertIn("[league-2026.json](bench/results/league-2026.json)", text)
+
+    def test_it_is_a_page_of_the_study(self) -> None:
+        study = registry.load("league")
+        assert study.figures is not None
+        self.assertIn("README.md", study.pages)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "league-2026.json"
+            times = {f"r{k}": {"glibc": 1.0, "rival": 0.5, "brimful": 0.8} for k in range(6)}
+            model.save(constructed(times), file)
+            made = study.figures(pages.Place(ROOT / "README.md"), {"league": file})
+        self.assertIn("docs/img/league-frontier-light.svg", made[""][0])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from brimful.bench import model
 from brimful.bench.study import runs
 from brimful.bench.study.model import Study
 from brimful.bench.study.pages import Place
@@ -38,7 +39,13 @@ PARTS = {
 
 
 def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
-    return {"": runs.figures(place, PARTS, files, "--markdown")}
+    if place.page.name != "README.md":
+        return {"": runs.figures(place, PARTS, files, "--markdown")}
+    from studies.league import front_page  # needs the packages of build/venv
+
+    shown = {kind: files[kind] for kind in front_page.KINDS if kind in files}
+    results = {kind: model.load(path) for kind, path in shown.items()}
+    return {"": front_page.block(results, shown)}
 
 
 STUDY = Study(
@@ -49,7 +56,7 @@ STUDY = Study(
     measure=lambda run: runs.measure(run, MEASURED_HERE),
     show=lambda record: runs.show(record.results),
     figures=figures,
-    pages=("docs/evaluation.md",),
+    pages=("docs/evaluation.md", "README.md"),
     parts=tuple(MEASURED_HERE),
     kinds=tuple(PARTS),
     options=runs.MORE,

@@ -30,7 +30,6 @@ From the inside out (each module imports only those above it):
     wording       how a figure is written
     league        those tables in the terminal
     markdown      those tables for a page such as docs/evaluation.md
-    front_page    the league on README.md
     concurrency   the figures about threads that meet, for the same page
     charts, report   the same as pictures, and the one HTML file
     gate, compare    B against A, and how that is printed

@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,7 +176,7 @@ def _go_on(
     plan: bool,
     publish: bool,
 ) -> int:
-    from . import front_page, league_progress, passes
+    from . import league_progress, passes
     from .league_progress import say
 
     games = passes.League(folder, head, works, preset, pin or None)
@@ -187,10 +187,31 @@ def _go_on(
         league_progress.show_plan(console, games)
         return 0
     if publish:
-        for line in front_page.publish(Path(locate.project_root()), dict(games.results())):
-            say(console, line)
-        return 0
+        return _publish(console, dict(games.results()))
     return _measure(console, folder, head, games, budget_s)
+
+
+def _publish(console: Console, results: Mapping[str, Result]) -> int:
+    """Keeps the raw data in bench/results/ and writes the pages that show it."""
+    from .league_progress import say
+    from .model import save
+    from .study import records, registry
+    from .study.command import write
+    from .study.model import RESULTS, StudyError
+
+    for kind, result in results.items():
+        if not result.samples:
+            say(console, f"{kind}: nothing measured, nothing written.")
+            continue
+        path = RESULTS / records.new_name(kind)
+        save(result, path)
+        whole = "" if result.finished else " (some rows are not known yet)"
+        say(console, f"Raw data: {records.shown(path)}{whole}")
+    try:
+        return write(registry.load("league"), (), check=False)
+    except StudyError as error:
+        say(console, f"The pages stay as they are: {error}")
+        return 1
 
 
 def _measure(

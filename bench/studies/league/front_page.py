@@ -1,84 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""The league's place on README.md: one table, one picture, and where brimful loses; and its raw data.
+"""What README.md shows of the league: one picture, one table, and how many rows brimful wins and loses.
 
-What stands between the two marker lines is written here and nowhere else, from the newest published
-run, so that a figure on the front page is one of the raw data it cites. A page without these
-lines is left as it is, and that is said.
+Times and peaks are geometric means of ratios to the baseline; docs/evaluation.md, which draws the
+picture, has every row.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from . import model
-from .allocators import OURS
-from .markdown import table
-from .model import MEMORY, Result
-from .statistics import LEVEL
-from .summary import Summary, summarize
-from .tables import FIGURE, MAIN, ROW, Standing
-from .wording import ENOUGH, judged, named
+from brimful.bench.allocators import OURS
+from brimful.bench.markdown import table
+from brimful.bench.model import MEMORY, Result
+from brimful.bench.statistics import LEVEL
+from brimful.bench.summary import Summary, summarize
+from brimful.bench.tables import FIGURE, MAIN, ROW, Standing
+from brimful.bench.wording import ENOUGH, judged, named
 
-BEGIN = "<!-- figures: written by brimful bench study league -->"
-END = "<!-- end of figures -->"
 KINDS = {"league": "workloads", "real": "real programs"}
 WORST = 3  # lost rows that are named; docs/evaluation.md has all
-PICTURE = "league-frontier"  # which docs/evaluation.md shows, too
+PICTURE = "docs/img/league-frontier"
 MEANING = "Time against peak memory of all allocators, over the workloads of the league"
 
 
-def publish(root: Path, results: Mapping[str, Result]) -> Iterator[str]:
-    """Keep the raw data of a league in bench/results/ and write README.md; says what it did."""
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H%M")
-    for kind, result in results.items():
-        if not result.samples:
-            yield f"{KINDS[kind]}: nothing measured, nothing written."
-            continue
-        path = root / "bench" / "results" / f"{kind}-{stamp}.json"
-        model.save(result, path)
-        whole = "" if result.finished else " (some rows are not known yet)"
-        yield f"Raw data: {path.relative_to(root)}{whole}"
-    yield write(root)
-
-
-def write(root: Path) -> str:
-    """Write README.md from the newest published results; returns what was done, in a sentence."""
-    page = root / "README.md"
-    text = page.read_text()
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        return f"README.md has no place for the league's figures ({BEGIN})."
-    newest = {kind: files[-1] for kind in KINDS if (files := published(root, kind))}
-    if "league" not in newest:
-        return "README.md stays: no league is published in bench/results."
-    lines = block({kind: model.load(path) for kind, path in newest.items()}, newest)
-    draw(model.load(newest["league"]), root / "docs" / "img")
-    page.write_text(f"{head}{BEGIN}\n\n{lines}\n\n{END}{tail}")
-    return f"README.md: figures of {', '.join(path.name for path in newest.values())}"
-
-
-def published(root: Path, kind: str) -> list[Path]:
-    """The results of a kind, oldest first; their names sort by time."""
-    return sorted((root / "bench" / "results").glob(f"{kind}-2*.json"))
-
-
-def draw(result: Result, folder: Path) -> list[Path]:
-    """The picture, light and dark."""
-    from . import charts
-
-    written = charts.export_charts(result, folder, formats=("svg",), keys=("frontier",))
-    return [path.rename(folder / path.name.replace("frontier", PICTURE)) for path in written]
-
-
-def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> str:
-    """What stands between the marker lines."""
+def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> list[str]:
+    """The lines for kinds of KINDS, the league among them."""
     found = {kind: summarize(result) for kind, result in results.items()}
     league = found["league"]
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="docs/img/{PICTURE}-dark.svg">'
-    light = f'<img alt="{MEANING}" width="520" src="docs/img/{PICTURE}-light.svg">'
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{PICTURE}-dark.svg">'
+    light = f'<img alt="{MEANING}" width="520" src="{PICTURE}-light.svg">'
     lines = [f"<picture>{dark}{light}</picture>", "", *_table(found)]
     lines += [line for kind in found for line in _verdicts(found[kind], KINDS[kind])]
     facts = league.result.environment
@@ -92,7 +43,7 @@ def block(results: Mapping[str, Result], files: Mapping[str, Path]) -> str:
         f" {facts.get('cpus_allowed')} CPUs, Linux {facts.get('kernel')}, {facts.get('libc')};"
         f" {str(facts.get('date', ''))[:10]}; raw data: {names}.",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def _table(found: Mapping[str, Summary]) -> list[str]:
