@@ -50,12 +50,13 @@ std::size_t edit_distance(Text a, const char* b) {
   return row[length];
 }
 
+// The name that was probably meant: at most half of the letters are other ones. nullptr: none comes near.
 const char* nearest_name(Text key) {
   const OptionInfo* best = kOptions;
   for (const OptionInfo& option : kOptions) {
     if (edit_distance(key, option.name) < edit_distance(key, best->name)) best = &option;
   }
-  return best->name;
+  return edit_distance(key, best->name) <= key.size / 2 ? best->name : nullptr;
 }
 
 // The number a choice's word stands for, or -1.
@@ -130,7 +131,12 @@ void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
   }
   Line line;
   line << "unknown option \"";
-  line.append(key.data, key.size) << "\": did you mean \"" << nearest_name(key) << "\"?";
+  line.append(key.data, key.size);
+  if (const char* name = nearest_name(key)) {
+    line << "\": did you mean \"" << name << "\"?";
+  } else {
+    line << "\": ignored; `man brimful` lists the options";
+  }
   if (warn != nullptr) warn(line.data());
 }
 

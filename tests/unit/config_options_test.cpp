@@ -100,6 +100,8 @@ TEST(Options, NameTheNearestOptionForAnUnknownOne) {
   expect_ignored("teir:hardened", "unknown option \"teir\": did you mean \"tier\"?");
   expect_ignored("front-end:thread", "unknown option \"front-end\": did you mean \"front_end\"?");
   expect_ignored("Verbose:1", "unknown option \"Verbose\": did you mean \"verbose\"?");
+  expect_ignored("nonsense:1", "unknown option \"nonsense\": ignored; `man brimful` lists the options");
+  expect_ignored("x", "unknown option \"x\": ignored; `man brimful` lists the options");
   expect_ignored("on_exhausted:null", "unknown option \"on_exhausted\": did you mean \"on_exhaustion\"?");
 }
 
