@@ -56,7 +56,7 @@ foreach(source IN LISTS stress_sources)
       set(arguments)
       # It ends by its time there, not by what it has seen.
       if(name STREQUAL "double_free_pairs_stress")
-        set(arguments --seconds 20)
+        set(arguments --seconds 8)
       endif()
       register(NAME stress.${name}.${front_end}.hardened COMMAND ${name} ${arguments} LABELS stress COST 20
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)

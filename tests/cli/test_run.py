@@ -455,7 +455,7 @@ class Warnings(TemporaryFolder):
 class TheRestOfTheCommand(TemporaryFolder):
     def test_help_exists_for_every_command(self) -> None:
         commands: list[list[str]] = [[], ["run"], ["bench"]]
-        commands += [["bench", name] for name in ("micro", "metrics", "demo")]
+        commands += [["bench", name] for name in ("compare", "report", "league", "study")]
         for command in commands:
             with self.subTest(command=command):
                 result = launch(*command, "--help")

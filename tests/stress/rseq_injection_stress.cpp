@@ -33,7 +33,7 @@ namespace brimful::stress {
 namespace {
 
 constexpr size_t kLargest = 48 << 10;  // large blocks have no sections; they would only take time
-constexpr unsigned kRounds = 3;
+constexpr unsigned kRounds = 1;
 constexpr unsigned kLongRounds = 50;
 constexpr uint64_t kOperationsUnderAll = 10'000;
 constexpr double kPatience = 15;     // seconds for a section that the workload reaches rarely
