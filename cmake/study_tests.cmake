@@ -10,8 +10,8 @@
 file(GLOB study_abi CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/abi/*.c ${PROJECT_SOURCE_DIR}/tests/abi/*.cpp)
 list(TRANSFORM study_abi REPLACE ".*/([a-z0-9_]+)[.].*" "\\1")
 list(REMOVE_ITEM study_abi signal_storm)
-set(study_abi_short alignment c23_sized_free calloc_zero errno_preserved fork_storm introspection operator_new purge
-    thread_exit thread_local_destructors thread_storm usable_size zero_and_null)
+set(study_abi_short alignment c23_sized_free calloc_zero errno_preserved fork_storm introspection operator_new
+    thread_exit thread_local_destructors usable_size zero_and_null)
 set(study_misuse double_delete double_free_interleaved double_free_remote double_free_reused double_free_second
     double_free_thread free_interior free_sized_wrong free_stack free_window realloc_bad usable_size_bad)
 
