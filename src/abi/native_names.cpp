@@ -18,7 +18,6 @@
 #include "os/errno_guard.h"
 #include "pages/page_heap.h"
 
-
 namespace {
 
 void* or_enomem(void* block) {

@@ -19,7 +19,18 @@ from pathlib import Path
 import _clone
 
 NOBODY = 65534
-TASKS = ("run", "lib", "lib-locked", "test", "test-long", "bench", "rivals", "lint", "format", "install")
+TASKS = (
+    "run",
+    "lib",
+    "lib-locked",
+    "test",
+    "test-long",
+    "bench",
+    "rivals",
+    "lint",
+    "format",
+    "install",
+)
 
 
 class WithoutTheTools(unittest.TestCase):
