@@ -39,3 +39,22 @@ class Tree(unittest.TestCase):
             env=environment,
         )
         return done.returncode, done.stdout + done.stderr
+
+
+class CheckedTree(Tree):
+    """A tree that `checker` accepts, to be damaged in one place at a time."""
+
+    checker: str
+
+    def check(self) -> tuple[int, str]:
+        return self.run_checker(self.checker, "--root", str(self.root))
+
+    def rejects(self, name: str, old: str, new: str, reason: str) -> None:
+        with self.subTest(name=name, new=new):
+            text = (self.root / name).read_text()
+            self.assertIn(old, text)
+            self.write(name, text.replace(old, new))
+            code, output = self.check()
+            self.assertEqual(code, 1, output)
+            self.assertIn(reason, output)
+            self.write(name, text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unittest
 
-from _tree import Tree
+from _tree import CheckedTree
 
 MAKEFILE = """VARIABLE := x
 .PHONY: lib
@@ -37,7 +37,9 @@ MANUAL = """.Cm run
 """
 
 
-class Commands(Tree):
+class Commands(CheckedTree):
+    checker = "check_commands.py"
+
     def setUp(self) -> None:
         super().setUp()
         self.write("Makefile", MAKEFILE)
@@ -48,19 +50,6 @@ class Commands(Tree):
         self.write("cli/brimful/__init__.py", "")
         self.write("cli/brimful/app.py", APP)
         self.write("docs/man/brimful.1", MANUAL)
-
-    def check(self) -> tuple[int, str]:
-        return self.run_checker("check_commands.py", "--root", str(self.root))
-
-    def rejects(self, name: str, old: str, new: str, reason: str) -> None:
-        with self.subTest(name=name, new=new):
-            text = (self.root / name).read_text()
-            self.assertIn(old, text)
-            self.write(name, text.replace(old, new))
-            code, output = self.check()
-            self.assertEqual(code, 1, output)
-            self.assertIn(reason, output)
-            self.write(name, text)
 
     def test_pages_that_name_what_there_is_pass(self) -> None:
         code, output = self.check()

@@ -69,7 +69,7 @@ def league(
     publish: bool = typer.Option(
         False,
         "--publish",
-        help="Measure nothing: write what there is to bench/results and into README.md.",
+        help="Measure nothing: write what there is to bench/results and into the pages.",
     ),
 ) -> None:
     """Measure all workloads and real programs under every leading allocator, in pieces.
