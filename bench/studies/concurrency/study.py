@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from brimful.bench.study import runs
-from brimful.bench.study.model import Study
 from brimful.bench.study.pages import Place
 from brimful.bench.study.runs import Part
 
@@ -78,17 +77,13 @@ def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
     return {"": runs.figures(place, PARTS, files, "--concurrency")}
 
 
-STUDY = Study(
+STUDY = runs.study(
     "concurrency",
     title="What do threads cost that meet: rivals, front ends, three designs side by side?",
     time="55 minutes",
     short_time="11 minutes",
-    measure=lambda run: runs.measure(run, PARTS),
-    show=lambda record: runs.show(record.results),
     figures=figures,
     pages=("docs/evaluation.md",),
-    parts=tuple(PARTS),
-    kinds=tuple(PARTS),
-    options=runs.MORE,
+    parts=PARTS,
     needs=("tools/install-deps.sh bench", "make lib", "make lib-locked"),
 )

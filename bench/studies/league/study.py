@@ -13,7 +13,6 @@ from pathlib import Path
 
 from brimful.bench import model
 from brimful.bench.study import runs
-from brimful.bench.study.model import Study
 from brimful.bench.study.pages import Place
 from brimful.bench.study.runs import Part
 
@@ -48,17 +47,14 @@ def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
     return {"": front_page.block(results, shown)}
 
 
-STUDY = Study(
+STUDY = runs.study(
     "league",
     title="The figures of `make league`, and what stays when work ends.",
     time="14 minutes",
     short_time="a minute",
-    measure=lambda run: runs.measure(run, MEASURED_HERE),
-    show=lambda record: runs.show(record.results),
     figures=figures,
     pages=("docs/evaluation.md", "README.md"),
-    parts=tuple(MEASURED_HERE),
-    kinds=tuple(PARTS),
-    options=runs.MORE,
+    parts=PARTS,
+    measured=MEASURED_HERE,
     needs=("tools/install-deps.sh bench", "make lib", "make rivals"),
 )

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from brimful.bench.study import records, runs
 from brimful.bench.study.hugepages import system_says
-from brimful.bench.study.model import Study
 from brimful.bench.study.pages import Place
 from brimful.bench.study.runs import Part
 
@@ -90,16 +89,12 @@ def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
     return {"": [*whole(place, files), *runs.figures(place, PARTS, files, "--memory")]}
 
 
-STUDY = Study(
+STUDY = runs.study(
     "memory",
     title="What is held after bursts, in grown and thinned heaps, and over a long life?",
     time="15 minutes",
     short_time="4 minutes",
-    measure=lambda run: runs.measure(run, PARTS),
-    show=lambda record: runs.show(record.results),
     figures=figures,
     pages=("docs/evaluation.md",),
-    parts=tuple(PARTS),
-    kinds=tuple(PARTS),
-    options=runs.MORE,
+    parts=PARTS,
 )

@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from .model import RESULTS, ROOT, WORK, Option, Run, StudyError
+from .model import RESULTS, ROOT, WORK, Option, Run, Study, StudyError
 from .pages import Place
 from .records import new_name, shown
 
@@ -46,6 +47,22 @@ class Part:
     charts: Mapping[str, str]
     # What has to be so while it runs; raises StudyError.
     around: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+def study(
+    name: str, parts: Mapping[str, Part], measured: Mapping[str, Part] | None = None, **about: Any
+) -> Study:
+    """A study of these parts, of which it measures `measured` (all) itself; the rest as for Study."""
+    own = parts if measured is None else measured
+    return Study(
+        name,
+        measure=lambda run: measure(run, own),
+        show=lambda record: show(record.results),
+        parts=tuple(own),
+        kinds=tuple(parts),
+        options=MORE,
+        **about,
+    )
 
 
 def measure(run: Run, parts: Mapping[str, Part]) -> None:
