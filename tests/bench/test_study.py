@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import subprocess
@@ -204,6 +205,18 @@ class Files(unittest.TestCase):
             # `bench report` names the study instead of a damaged file.
             with self.assertRaisesRegex(bench_model.ResultError, "study x --write"):
                 bench_model.load(path)
+
+    def test_a_full_disk_names_the_file_and_leaves_the_old_one_whole(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a-2026.json"
+            records.save(records.Record("a", {}, {}), path)
+            before = path.read_text()
+            full = OSError(errno.ENOSPC, "No space left on device")
+            with mock.patch("os.fsync", side_effect=full), self.assertRaises(OSError) as caught:
+                records.save(records.Record("a", {}, {}, results={"x": 1}), path)
+            self.assertEqual(caught.exception.filename, str(path))
+            self.assertEqual(path.read_text(), before)
+            self.assertEqual([one.name for one in Path(folder).iterdir()], [path.name])
 
     def test_another_file_is_no_record(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

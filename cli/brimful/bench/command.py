@@ -112,8 +112,7 @@ def bench(
         return
     if context.obj is not None and not context.obj:
         raise click.UsageError("-- needs a COMMAND")
-    if pin:
-        options.check_cpus(pin)
+    options.check_cpus(pin)
     command: list[str] = context.obj or []
     switches = {"quick": quick, "full": full, "concurrency": concurrency, "memory": memory}
     switches["real"] = real

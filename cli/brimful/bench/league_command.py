@@ -82,6 +82,7 @@ def league(
     from . import allocators as columns
     from . import catalog, checkpoint
 
+    options.check_cpus(pin)
     preset = options.adjusted(catalog.PRESETS["league"], "", rounds, target)
     budget_s = options.seconds(for_, "--for") if for_ else float("inf")
     console = options.terminal()

@@ -207,15 +207,21 @@ class Result:
 
 
 def save(result: Result, path: Path) -> None:
+    """See write."""
+    write(dataclasses.asdict(result), path)
+
+
+def write(data: dict[str, Any], path: Path) -> None:
     """Write the file in one step: whoever reads meanwhile, or after a loss of power, sees the old
     one or the new one.
 
     Paths inside the checkout are written relative to it: they mean the same on another machine, and
-    say nothing about this one.
+    say nothing about this one. Raises an OSError that names the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    text = _text(dataclasses.asdict(result))
+    parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in data.items()]
+    text = "{" + ",\n".join(parts) + "}\n"
     try:
         with fresh.open("w") as file:
             file.write(text.replace(f"{locate.project_root()}/", ""))
@@ -227,16 +233,18 @@ def save(result: Result, path: Path) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _text(data: dict[str, Any]) -> str:
-    """JSON with one line for each item of a list: small, and a difference shows what differs."""
-    parts = []
-    for key, value in data.items():
-        text = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list) and value:
-            lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in value)
-            text = f"[\n{lines}\n]"
-        parts.append(f"{json.dumps(key)}: {text}")
-    return "{" + ",\n".join(parts) + "}\n"
+def _lines(value: object) -> str:
+    """JSON with a line for each item: small, and a difference shows what differs."""
+    if isinstance(value, dict) and value:
+        items = (f"{json.dumps(key)}: {_text(item)}" for key, item in value.items())
+        return "{\n" + ",\n".join(items) + "\n}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(map(_text, value)) + "\n]"
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def load(path: Path) -> Result:

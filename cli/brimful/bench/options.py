@@ -71,7 +71,9 @@ def chosen(
 
 
 def check_cpus(text: str) -> None:
-    """Raises unless `text` is a list of CPUs, as in 0-3,8, that this process may use."""
+    """Raises unless `text` is empty or a list of CPUs, as in 0-3,8, that this process may use."""
+    if not text:
+        return
     wanted: set[int] = set()
     for part in text.split(","):
         found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip())

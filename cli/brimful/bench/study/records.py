@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..model import SCHEMA, Allocator
+from ..model import SCHEMA, Allocator, write
 from .model import RESULTS, ROOT, Data, StudyError
 
 
@@ -46,26 +46,9 @@ def new_name(kind: str) -> str:
 
 
 def save(record: Record, path: Path) -> None:
-    """Paths inside the checkout are written relative to it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = {"schema": SCHEMA, **vars(record)}
-    data["allocators"] = [vars(one) for one in record.allocators]
-    parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in data.items()]
-    path.write_text(("{" + ",\n".join(parts) + "}\n").replace(f"{ROOT}/", ""))
-
-
-def _lines(value: object) -> str:
-    """JSON with a line for each item: small, and a difference shows what differs."""
-    if isinstance(value, dict) and value:
-        items = (f"{json.dumps(key)}: {_text(item)}" for key, item in value.items())
-        return "{\n" + ",\n".join(items) + "\n}"
-    if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(map(_text, value)) + "\n]"
-    return _text(value)
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """See model.write."""
+    allocators = [vars(one) for one in record.allocators]
+    write({"schema": SCHEMA, **vars(record), "allocators": allocators}, path)
 
 
 def load(path: Path) -> Record:
