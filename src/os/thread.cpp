@@ -27,9 +27,9 @@ constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal 
 constexpr std::uint64_t kFaults =
     bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) | bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGSYS);
 
-void set_signals(const std::uint64_t* mask, std::uint64_t* old) {
-  constexpr int kSetMask = 2;
-  syscall(SYS_rt_sigprocmask, kSetMask, mask, old, sizeof *mask);
+// `how`: SIG_SETMASK or SIG_BLOCK.
+void change_signals(int how, const std::uint64_t* mask, std::uint64_t* old) {
+  syscall(SYS_rt_sigprocmask, how, mask, old, sizeof *mask);
 }
 
 struct Start {
@@ -54,24 +54,23 @@ int start_thread(void* (*body)(void*), const char* name) {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, kStackBytes);
   std::uint64_t old = 0;
-  set_signals(&kSignals, &old);  // the new thread inherits the mask
+  change_signals(SIG_SETMASK, &kSignals, &old);  // the new thread inherits the mask
   pthread_t thread = {};
   error = pthread_create(&thread, &attributes, run, nullptr);
-  set_signals(&old, nullptr);
+  change_signals(SIG_SETMASK, &old, nullptr);
   pthread_attr_destroy(&attributes);
   return error;
 }
 
 SignalsHeldBack::SignalsHeldBack() : mask_before_(0) {
   const ErrnoGuard guard;
-  constexpr int kBlock = 0;
   constexpr std::uint64_t kHeldBack = kSignals & ~kFaults;
-  syscall(SYS_rt_sigprocmask, kBlock, &kHeldBack, &mask_before_, sizeof mask_before_);
+  change_signals(SIG_BLOCK, &kHeldBack, &mask_before_);
 }
 
 SignalsHeldBack::~SignalsHeldBack() {
   const ErrnoGuard guard;
-  set_signals(&mask_before_, nullptr);
+  change_signals(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 void sleep_ms(std::uint64_t ms) {
