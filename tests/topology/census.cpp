@@ -41,7 +41,7 @@ void add_slab(Census& census, Slab* slab, std::map<std::uint32_t, std::uint64_t>
   census.slab_bytes += bytes;
   census.resident_bytes += resident_bytes(slab->start, bytes);
   census.free_bytes += free * slab->shape().bytes;
-  census.live_bytes += (slab->count - free) * slab->shape().bytes;
+  census.live_bytes += (slab->count() - free) * slab->bytes;
   census.header_bytes += Slab::bytes_for(slab->groups);
   if (owner < kFirstSpecialOwner) census.most_owned = std::max(census.most_owned, ++owned[owner]);
   if (owner < kFirstSpecialOwner) ++census.owned_slabs;

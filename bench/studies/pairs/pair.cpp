@@ -149,9 +149,8 @@ Cost measure_call(const char* call, const Heap& heap) {
     });
   }
   if (is("realloc-moves")) {
-    return measure(heap, [](void*& place, const Step& step) {
-      place = written(std::realloc(place, step.size), step.size);
-    });
+    return measure(heap,
+                   [](void*& place, const Step& step) { place = written(std::realloc(place, step.size), step.size); });
   }
   // Each object says how long it is.
   if (is("realloc-stays")) {
@@ -214,7 +213,8 @@ int main(int argc, char** argv) {
     place = *const_cast<void* volatile*>(&place);
   });
 
-  std::printf("{\"ns_per_pair\": %.4f, \"ns_wall\": %.4f, \"ns_loop\": %.4f, ", cost.ns, cost.ns * cost.wall_share, loop);
+  std::printf("{\"ns_per_pair\": %.4f, \"ns_wall\": %.4f, \"ns_loop\": %.4f, ", cost.ns, cost.ns * cost.wall_share,
+              loop);
   std::printf("\"allocators\": ");
   print_allocators();
   std::printf("}\n");

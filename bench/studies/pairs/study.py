@@ -188,9 +188,7 @@ def verdicts(record: Record, found: Sequence[Data]) -> list[str]:
     lines = []
     for name in front_ends(record):
         ratios = {
-            row_name(row): row["ratio"][name]["median"]
-            for row in found
-            if name in row["ratio"]
+            row_name(row): row["ratio"][name]["median"] for row in found if name in row["ratio"]
         }
         if not ratios:
             continue
