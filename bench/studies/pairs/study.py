@@ -3,12 +3,12 @@
 
 The other calls that programs make often are measured on a heap of 20,000 objects of mixed sizes.
 
-Every sample is a fresh process (pair.cpp) of a fraction of a second. In each round every cell
-(call, K, size) is visited once, and in a cell every allocator once, both in an order drawn anew; all allocators
-of a round get the same random places and sizes. Per cell the medians are shown, and both front ends of
-brimful against the best rival: the median of the ratios of the same round, with its 95 % bootstrap
-interval. The best rival is the one with the lowest median in that cell, so brimful is compared with no
-single allocator but with the best of all of them.
+Every sample is a fresh process (pair.cpp) of a fraction of a second. In each round every cell (call,
+K, size) is visited once, and in a cell every allocator once, both in an order drawn anew; all
+allocators of a round get the same random places and sizes. Per cell the medians are shown, and both
+front ends of brimful against the best rival: the median of the ratios of the same round, with its
+95 % bootstrap interval. The best rival is the one with the lowest median in that cell, so brimful is
+compared with no single allocator but with the best of all of them.
 
 The time of a pair contains the loop around it; the column "loop" says what the loop costs alone.
 """
