@@ -5,6 +5,8 @@
 // kernel's choice of the region (ASLR) and a start that is random within 16 MiB.
 //
 // Rejected, with a measurement in docs/design/0002: a small window with a two-level table (one load more on each free).
+#include "arch/layout.h"
+#include "classes/size_classes.h"
 #include "config/options.h"
 #include "meta/live_map.h"
 #include "os/calls.h"
@@ -18,6 +20,13 @@ namespace {
 constexpr std::size_t kDefaultReserve = std::size_t{32} << 30;
 constexpr std::size_t kLeastWindow = kHugepageBytes;  // windows begin and end with a hugepage
 constexpr int kPlacesToTry = 24;
+
+// Further than this behind a slab's start no address is a number of one of its objects, whatever the class. The table,
+// which repeats itself where it ends, must not lead from a nearer one to the slab, or malloc_usable_size() of a block that
+// is mapped there would answer with the slab's size (free() and realloc() find out by the owner, or by the words). The
+// length of a large window sees to it; around a small one the table is made as long.
+constexpr std::uint64_t kReach = std::uint64_t{BRIMFUL_MAX_OBJECTS} * kMaxClassBytes;
+constexpr std::uint64_t kLeastSpan = kReach >> kGranuleShift;
 
 // Address space for one more window: all we want, or, under RLIMIT_AS, half of what is left, so that the program's own
 // mappings and our metadata find room.
@@ -66,7 +75,7 @@ std::uint64_t PageHeap::map_window(std::size_t bytes) {
   const std::size_t limit = os::address_space_left();
   std::uint64_t span = meta::GranuleTable::kMaxGranules;
   while (limit != SIZE_MAX && span > 4096 && (span << kGranuleShift) > 4 * limit) span /= 2;
-  for (; (span << kGranuleShift) >= bytes && span >= 1024; span /= 4) {
+  for (; (span << kGranuleShift) >= bytes && span >= kLeastSpan; span /= 4) {
     const std::uint64_t start = map_congruent(bytes, 0, span << kGranuleShift);
     if (start == 0) continue;
     if (table_->reserve(span)) return start;
@@ -81,7 +90,8 @@ std::uint64_t PageHeap::map_window(std::size_t bytes) {
 bool PageHeap::open_window(std::uint64_t start, std::size_t bytes, std::uint32_t skipped) {
   const std::uint32_t hugepages_skipped = skipped / meta::kGranulesPerHugepage;
   const std::uint32_t guards = skipped % meta::kGranulesPerHugepage;
-  const std::uint64_t end = next_image_ + (hugepages_skipped + 2) * std::uint64_t{meta::kGranulesPerHugepage};
+  std::uint64_t end = next_image_ + (hugepages_skipped + 2) * std::uint64_t{meta::kGranulesPerHugepage};
+  if (bytes < 2 * kReach && end < kLeastSpan) end = kLeastSpan;
   if (!table_->cover(GranuleId(end < table_->span() ? end : table_->span()))) return false;
   Hugepage* first = table_->hugepage_of(table_->id_of(start)) + hugepages_skipped;
   const auto number = static_cast<std::uint32_t>(start >> meta::kHugepageShift) + hugepages_skipped;

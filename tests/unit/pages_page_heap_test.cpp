@@ -115,6 +115,36 @@ TEST(PageHeap, AddsWindowsThatServeTheSameTable) {
   EXPECT_EQ(heap.pages.purge(UINT64_MAX, SIZE_MAX, 1), 40 * GranuleCount(20).bytes());
 }
 
+// A block with a mapping of its own may lie right behind a window, and the table has an answer for it.
+TEST(PageHeap, HasNoTableThatLeadsFromBehindASmallWindowToAnObject) {
+  for (const std::size_t mib : {2, 32, 64, 130, 255, 300}) {
+    OwnPageHeap heap(mib << 20);
+    while (heap.allocate(static_cast<std::uint32_t>(mib)) != 0) {
+    }
+    while (heap.allocate(1) != 0) {
+    }
+    ASSERT_NE(heap.window, 0U);
+    for (const SizeClass& shape : kSizeClasses) {
+      Slab slab = {};
+      slab.multiplier = shape.multiplier;
+      for (std::uint64_t back = shape.granules; back * kGranuleBytes < heap.window_end - heap.window;
+           back = back * 3 + 1) {
+        slab.start = heap.window_end - back * kGranuleBytes;
+        heap.table.set_all(heap.table.id_of(slab.start), GranuleCount(shape.granules), &slab);
+        for (std::uint64_t at = heap.window_end; at < heap.window_end + (std::uint64_t{300} << 20);
+             at += kGranuleBytes) {
+          // As the fast paths do, with a mask for the part of the table that is there.
+          if (heap.table.get(GranuleId((at >> kGranuleShift) & (heap.table.covered() - 1))) != &slab) continue;
+          ASSERT_GE(slab.index_of(at), std::uint64_t{BRIMFUL_MAX_OBJECTS})
+              << shape.bytes << " at " << back << " of " << mib;
+        }
+        heap.table.set_all(heap.table.id_of(slab.start), GranuleCount(shape.granules), &meta::none);
+      }
+    }
+    heap.free_all();
+  }
+}
+
 TEST(PageHeap, ClearsOnlyWhatWasWritten) {
   OwnPageHeap heap;
   const std::uint64_t fresh = heap.pages.allocate(GranuleCount(4), kGranuleBytes);
