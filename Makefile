@@ -121,8 +121,9 @@ rivals: ## fetch and build the allocators that brimful is compared with
 	@/usr/bin/python3 bench/rivals/build.py $(RIVALS)
 
 .PHONY: real-programs
-real-programs: ## install the programs of `brimful bench --real`
+real-programs: ## install the programs of `brimful bench --real`, and build redis with plain malloc
 	@tools/install-deps.sh real-programs
+	@/usr/bin/python3 bench/programs/build_programs.py
 
 .PHONY: format
 format: ## rewrite C++ and Python files in the project's format
