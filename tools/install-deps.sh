@@ -124,8 +124,9 @@ need_for_real_programs() {
   guest nodejs has_command node
 }
 
+# A profiler for the study of that name.
 need_for_share() {
-  need_for_real_programs
+  need_for_bench
   guest linux-perf has_command perf
 }
 
