@@ -71,6 +71,8 @@ need_for_test() {
   guest postgresql has_postgres any
   guest openjdk-17-jre-headless has_command java
   guest nodejs has_command node
+  guest memcached has_command memcached
+  guest nginx has_command /usr/sbin/nginx
   guest libzstd-dev has_header zstd.h
   guest liblz4-dev has_header lz4.h
 }

@@ -60,7 +60,9 @@ class How:
     timeout_s: float
     cpus: str | None = None  # to pin the command to, as in "0,2-3"
     sample_ms: int | None = None  # between two looks at its memory
-    around: Sequence[str] = ()  # a command that runs the launcher, such as a profiler's, and is silent
+    around: Sequence[
+        str
+    ] = ()  # a command that runs the launcher, such as a profiler's, and is silent
 
 
 @dataclass(frozen=True)
