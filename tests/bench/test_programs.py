@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
+import random
 import shutil
 import socket
 import subprocess
@@ -270,7 +271,7 @@ class AClient(unittest.TestCase):
             server.sendall(answer)
 
     def test_of_memcached_compares_every_byte(self) -> None:
-        asked, told = serve_memcached.batches(8, serve_memcached.random.Random(1))[0]
+        asked, told = serve_memcached.batches(8, random.Random(1))[0]
         for answer, message in (
             (told, ""),
             (told[:-9] + b"?" + told[-8:], "another answer"),
