@@ -41,6 +41,10 @@ class CpuTime(unittest.TestCase):
         self.assertIn("| row | 4.00 s | 2.000 (2.00–2.00) | 7 |", told)
         self.assertNotIn("mesh", told)
 
+    def test_of_few_rounds_has_no_interval(self) -> None:
+        told = self.shown(sample("glibc", 0, 1.0), sample("brimful", 0, 1.5))
+        self.assertIn("| row | 1.00 s | 1.500 (too few rounds) | 1 |", told)
+
     def test_of_a_run_that_failed_is_none(self) -> None:
         told = self.shown(sample("glibc", 0, 1.0), sample("brimful", 0, 1.0, Status.CRASHED))
         self.assertIn("| row | 1.00 s | failed | 1 |", told)

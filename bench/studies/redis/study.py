@@ -8,6 +8,7 @@ these rows have a run of their own that is short enough to be repeated after eac
 
 from __future__ import annotations
 
+import math
 import statistics as plain
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,7 +61,9 @@ def cpu_table(result: Result) -> list[str]:
             ratio = statistics.paired_ratio(
                 [found[name][at] for at in both], [times[at] for at in both]
             )
-            cells.append(f"{ratio.median:.3f} ({ratio.low:.2f}–{ratio.high:.2f})")
+            few = math.isinf(ratio.high)
+            interval = "too few rounds" if few else f"{ratio.low:.2f}–{ratio.high:.2f}"
+            cells.append(f"{ratio.median:.3f} ({interval})")
         lines.append([row, *cells, str(len(times))])
     return [
         f"CPU time of the server (user and system) over {base}'s, paired by rounds, with 95 % "
