@@ -1,92 +1,124 @@
 # SPDX-License-Identifier: MIT
-"""redis built with plain malloc, under brimful and the leading rivals.
+"""redis built with plain malloc, under brimful and the leading rivals: many short runs.
 
 The league has these rows, too, among thirty others and with few rounds each. A server that asks
-malloc_usable_size at every allocation and free is where an entry point that nobody measures shows, so
-these rows have a run of their own that is short enough to be repeated after each change.
+malloc_usable_size at every allocation and free is where an entry point that nobody measures shows. So
+here the same rows run with a part of their requests, often: what is compared is above all the server's
+own CPU time, which depends less on what else the machine does than the time that its client saw.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import statistics as plain
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from brimful.bench import model, statistics
-from brimful.bench.model import Result, Status
-from brimful.bench.study import runs
+from brimful.bench import programs, sample, statistics
+from brimful.bench.model import Cell, Status
+from brimful.bench.study import contenders, records
+from brimful.bench.study.model import Data, Option, Run, Study
 from brimful.bench.study.pages import Place, table
-from brimful.bench.study.runs import Part
+from brimful.bench.study.records import Record
 
+ROWS = "redis-plain-"
 RIVALS = "glibc,brimful,snmalloc,mimalloc2,gperftools,jemalloc"
-CHOICE = ("--real", "--workloads", "redis-plain-*", "--allocators")
-
-PARTS = {
-    "redis": Part(
-        "redis with plain malloc",
-        [*CHOICE, RIVALS, "--rounds", "10:15"],
-        "30m",
-        ["--budget", "60s", "--rounds", "1:1", "--allocators", "glibc,brimful"],
-        {},
-    ),
+TIMEOUT_S = 120
+# key of a sample → what it is
+FIGURES = {
+    "cpu_s": "CPU time of the server (user and system)",
+    "seconds": "Time that the client saw",
 }
 
 
-def cpu_seconds(result: Result) -> dict[str, dict[str, dict[int, float]]]:
-    """Row → allocator → round → user and system time of the server."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for one in result.samples:
-        if one.status is Status.OK and not one.again:
-            row = found.setdefault(one.cell, {}).setdefault(one.allocator, {})
-            row[one.round] = one.metrics["user_s"] + one.metrics["system_s"]
-    return found
+def shortened(cell: Cell, part: int) -> Cell:
+    """The row with a part of its requests."""
+    words = list(cell.command)
+    at = words.index("--requests") + 1
+    words[at] = str(int(words[at]) // part)
+    return replace(cell, command=tuple(words))
 
 
-def cpu_table(result: Result) -> list[str]:
-    """The server's CPU time over the baseline's, of the rounds that have both."""
-    rows, base = cpu_seconds(result), str(result.options["baseline"])
-    names = [one.name for one in result.allocators if not one.missing and one.name != base]
+def measure(run: Run) -> None:
+    taking_part = contenders.chosen(run)
+    cells = [cell for cell in programs.cells() if cell.name.startswith(ROWS)]
+    for cell in cells:
+        if cell.missing:
+            run.record.fail(cell.name, cell.missing)
+    there = [shortened(cell, run.options.part) for cell in cells if not cell.missing]
+    rows: dict[str, dict[str, list[Data]]] = run.record.results.setdefault("rows", {})
+    generator = random.Random(run.options.seed)
+    for number in range(run.options.rounds):
+        print(f"redis: round {number + 1} of {run.options.rounds}", file=sys.stderr, flush=True)
+        for cell in generator.sample(there, len(there)):
+            for allocator in generator.sample(taking_part, len(taking_part)):
+                done, _, _ = sample.run(cell, allocator, number, timeout_s=TIMEOUT_S)
+                if done.status is not Status.OK:
+                    what = f"{cell.name} under {allocator.name}, round {number + 1}"
+                    run.record.fail(what, f"{done.status.value}: {done.reason}")
+                    continue
+                cpu_s = done.metrics["user_s"] + done.metrics["system_s"]
+                taken = {"round": number, "cpu_s": cpu_s, "seconds": done.metrics["seconds"]}
+                rows.setdefault(cell.name, {}).setdefault(allocator.name, []).append(taken)
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
+
+def by_round(samples: Sequence[Data], key: str) -> dict[int, float]:
+    return {one["round"]: one[key] for one in samples}
+
+
+def compared(ours: Mapping[int, float], base: Mapping[int, float]) -> str:
+    """Median and interval of the ratios of the rounds that have both."""
+    both = sorted(ours.keys() & base.keys())
+    if not both:
+        return "failed"
+    ratio = statistics.paired_ratio([ours[at] for at in both], [base[at] for at in both])
+    few = math.isinf(ratio.high)
+    return f"{ratio.median:.3f} ({'few rounds' if few else f'{ratio.low:.2f}–{ratio.high:.2f}'})"
+
+
+def tables(record: Record) -> list[str]:
+    """Each figure over the first allocator's, row by row."""
+    base, *others = [one.name for one in record.allocators if not one.missing]
     lines = []
-    for row, found in rows.items():
-        times = found.get(base, {})
-        if not times:
-            continue
-        cells = [f"{plain.median(times.values()):.2f} s"]
-        for name in names:
-            both = sorted(times.keys() & found.get(name, {}).keys())
-            if not both:
-                cells.append("failed")
-                continue
-            ratio = statistics.paired_ratio(
-                [found[name][at] for at in both], [times[at] for at in both]
-            )
-            few = math.isinf(ratio.high)
-            interval = "too few rounds" if few else f"{ratio.low:.2f}–{ratio.high:.2f}"
-            cells.append(f"{ratio.median:.3f} ({interval})")
-        lines.append([row, *cells, str(len(times))])
-    return [
-        f"CPU time of the server (user and system) over {base}'s, paired by rounds, with 95 % "
-        "intervals; it depends less on what else the machine does than the client's time above:",
-        "",
-        *table(["row", base, *names, "rounds"], lines),
-    ]
+    for key, title in FIGURES.items():
+        found = []
+        for name, row in record.results["rows"].items():
+            times = by_round(row.get(base, []), key)
+            if times:
+                ratios = [compared(by_round(row.get(one, []), key), times) for one in others]
+                middle = f"{plain.median(times.values()):.2f} s"
+                found.append([name, middle, *ratios, str(len(times))])
+        lines += [f"{title}, over {base}'s, with 95 % intervals:", ""]
+        lines += table(["row", base, *others, "rounds"], found)
+    return [*lines, *record.gaps()]
 
 
 def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
-    lines = runs.figures(place, PARTS, files, "--markdown")
-    if "redis" in files:
-        lines += cpu_table(model.load(files["redis"]))
-    return {"": lines}
+    record = records.load(files["redis"])
+    origin = place.origin(files["redis"], record.environment, record.allocators)
+    return {"": ["### redis with plain malloc", "", *tables(record), *origin]}
 
 
-STUDY = runs.study(
+STUDY = Study(
     "redis",
     title="What does redis cost that is built with plain malloc?",
-    time="25 minutes",
+    time="10 minutes",
     short_time="one minute",
+    measure=measure,
+    show=tables,
     figures=figures,
     pages=("docs/evaluation.md",),
-    parts=PARTS,
-    needs=("make rivals", "make lib", "make real-programs"),
+    options={
+        "allocators": contenders.option(RIVALS, "glibc,brimful"),
+        "rounds": Option("runs of each row under each", 20, 2),
+        "part": Option("of the row's requests, one in so many is made", 8),
+    },
+    needs=("tools/install-deps.sh bench", "make lib", "make real-programs"),
+    wants=("make rivals",),
 )
