@@ -106,7 +106,7 @@ bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", 
 
 # Goes on where it was stopped; the rivals take some minutes to build, once.
 .PHONY: league
-league: lib ## all workloads and real programs under all leading allocators, in pieces: about an hour; stop and go on (LEAGUE="--for 20m")
+league: lib ## all workloads and real programs under all leading allocators, in pieces: two to three hours; stop and go on (LEAGUE="--for 20m")
 	@tools/install-deps.sh bench
 	@test -e build/rivals/manifest.json || $(MAKE) --no-print-directory rivals
 	@./brimful bench league $(LEAGUE)
@@ -121,8 +121,9 @@ rivals: ## fetch and build the allocators that brimful is compared with
 	@/usr/bin/python3 bench/rivals/build.py $(RIVALS)
 
 .PHONY: real-programs
-real-programs: ## install the programs of `brimful bench --real`
+real-programs: ## install the programs of `brimful bench --real`, and build redis with plain malloc
 	@tools/install-deps.sh real-programs
+	@/usr/bin/python3 bench/programs/build_programs.py
 
 .PHONY: format
 format: ## rewrite C++ and Python files in the project's format

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|lib|test|bench|rivals|real-programs|service: makes sure that what `make run`, `make test` … need is
+# install-deps.sh run|lib|test|bench|rivals|real-programs|service|share: makes sure that what `make run`, `make test` … need is
 # there; `lib PRESET` what that build of the libraries needs.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
@@ -71,6 +71,8 @@ need_for_test() {
   guest postgresql has_postgres any
   guest openjdk-17-jre-headless has_command java
   guest nodejs has_command node
+  guest memcached has_command memcached
+  guest nginx has_command /usr/sbin/nginx
   guest libzstd-dev has_header zstd.h
   guest liblz4-dev has_header lz4.h
 }
@@ -99,8 +101,20 @@ need_for_rivals() {
   has_scudo || guests+=("$(newest_scudo)")
 }
 
+# What bench/programs/build_programs.py builds needs the compiler of the libraries, and make.
 need_for_real_programs() {
   need_for_bench
+  need make has_command make
+  guest memcached has_command memcached
+  guest nginx has_command /usr/sbin/nginx
+  guest ruby has_command /usr/bin/ruby
+  guest perl has_command /usr/bin/perl
+  guest php-cli has_command php
+  guest openjdk-17-jre-headless has_command java
+  guest clang has_command /usr/bin/clang++
+  guest jq has_command jq
+  guest xsltproc has_command xsltproc
+  guest povray has_command povray
   guest redis-server has_command redis-server
   guest redis-tools has_command redis-benchmark
   guest lua5.4 has_command lua5.4
@@ -110,6 +124,12 @@ need_for_real_programs() {
   guest sqlite3 has_command sqlite3
   guest postgresql has_postgres any
   guest nodejs has_command node
+}
+
+# A profiler for the study of that name.
+need_for_share() {
+  need_for_bench
+  guest linux-perf has_command perf
 }
 
 need_for_service() {
@@ -135,8 +155,9 @@ case "$profile" in
   rivals) need_for_rivals ;;
   real-programs) need_for_real_programs ;;
   service) need_for_service ;;
+  share) need_for_share ;;
   *)
-    echo "usage: install-deps.sh run|lib|test|bench|rivals|real-programs|service" >&2
+    echo "usage: install-deps.sh run|lib|test|bench|rivals|real-programs|service|share" >&2
     exit 2
     ;;
 esac

@@ -7,8 +7,11 @@
 - corpus.txt: words of a made-up language whose frequencies follow Zipf's law, as those of natural
   languages do, in lines of varied length;
 - records.json: a list of records of varied shape, as a service would answer;
+- records.xml: the same records as a document;
 - puzzle.smt2: a scheduling problem in integer arithmetic without a solution, so that the solver must
-  search all of it.
+  search all of it;
+- program.cpp: a large program of functions, classes and templates, which includes nothing;
+- history.fi: changes to a few source files, one after the other, as `git fast-import` reads them.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
+from xml.sax import saxutils
 
 WORDS = 6000
 TEXT_WORDS = 260_000
 RECORDS = 12_000
 JOBS = 8
+FUNCTIONS = 350
+FILES, FILE_LINES, CHANGES = 30, 240, 500
 
 
 def word(generator: random.Random) -> str:
@@ -43,9 +50,9 @@ def corpus(generator: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
-def records(generator: random.Random) -> str:
+def records(generator: random.Random) -> list[dict[str, Any]]:
     vocabulary = sorted({word(generator) for _ in range(400)})
-    made = [
+    return [
         {
             "id": number,
             "name": " ".join(generator.choices(vocabulary, k=2)),
@@ -55,7 +62,17 @@ def records(generator: random.Random) -> str:
         }
         for number in range(RECORDS)
     ]
-    return json.dumps(made) + "\n"
+
+
+def document(made: list[dict[str, Any]]) -> str:
+    lines = ["<records>"]
+    for record in made:
+        name, note = saxutils.escape(record["name"]), saxutils.escape(record["note"])
+        lines.append(f'<record id="{record["id"]}"><name>{name}</name>')
+        lines += [f"<score>{score}</score>" for score in record["scores"]]
+        lines += [f'<tag name="{tag}">{value}</tag>' for tag, value in record["tags"].items()]
+        lines.append(f"<note>{note}</note></record>")
+    return "\n".join([*lines, "</records>"]) + "\n"
 
 
 def puzzle(generator: random.Random) -> str:
@@ -72,6 +89,68 @@ def puzzle(generator: random.Random) -> str:
     return "\n".join([*lines, "(check-sat)"]) + "\n"
 
 
+def program(generator: random.Random) -> str:
+    """Functions that call earlier ones, on tables and trees of templates instantiated all over."""
+    lines = [
+        "template <int N> struct Table {",
+        "  long cell[N + 4];",
+        "  long sum() const { long s = 0; for (long c : cell) s += c; return s; }",
+        "  template <class F> void each(F f) { for (long& c : cell) c = f(c); }",
+        "};",
+        "struct Node { virtual ~Node() {} virtual long value(long x) const = 0; };",
+    ]
+    operators = ("+", "-", "*", "^", "|", "&")
+    for number in range(FUNCTIONS):
+        a, b, c = generator.choices(operators, k=3)
+        size, by, cases = (generator.randrange(low, 60) for low in (1, 2, 3))
+        earlier = generator.randrange(number) if number else None
+        call = f"f{earlier}(x {a} {by})" if earlier is not None else "x"
+        lines += [
+            f"struct N{number} : Node {{",
+            f"  Table<{size}> table; const Node* next = nullptr;",
+            f"  long value(long x) const override {{ return next ? next->value(x {b} {by}) : table.sum(); }}",
+            "};",
+            f"long f{number}(long x) {{",
+            f"  N{number} node; node.table.each([x](long c) {{ return c {a} (x {c} {size}); }});",
+            f"  for (long i = 0; i < x % {by + 1}; i++) {{",
+            f"    switch ((x {b} i) % {cases}) {{",
+            *(
+                f"      case {i}: x = (x {generator.choice(operators)} i) * {i + 3}; break;"
+                for i in range(cases % 12)
+            ),
+            "    }",
+            f"    if (x > {size * by}) node.table.cell[i % {size}] {generator.choice(operators)}= x;",
+            "  }",
+            f"  return node.value({call}) + x;",
+            "}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def history(generator: random.Random) -> str:
+    """Each change rewrites some lines of two files; the stream holds these files whole."""
+    vocabulary = sorted({word(generator) for _ in range(2000)})
+
+    def line() -> str:
+        return " ".join(generator.choices(vocabulary, k=generator.randrange(2, 9)))
+
+    files = [[line() for _ in range(FILE_LINES)] for _ in range(FILES)]
+    stream = []
+    for number in range(CHANGES):
+        message = line()
+        stream.append(f"commit refs/heads/main\nmark :{number + 1}")
+        stream.append(f"committer A. U. Thor <author@example.org> {1_700_000_000 + number} +0000")
+        stream.append(f"data {len(message)}\n{message}")
+        # The first change makes all files.
+        chosen = range(FILES) if number == 0 else generator.sample(range(FILES), 2)
+        for at in chosen:
+            for _ in range(generator.randrange(1, 12)):
+                files[at][generator.randrange(FILE_LINES)] = line()
+            text = "\n".join(files[at]) + "\n"
+            stream.append(f"M 100644 inline source/part{at % 7}/{at}.txt\ndata {len(text)}\n{text}")
+    return "\n".join([*stream, "done"]) + "\n"
+
+
 def write(path: Path, text: str) -> None:
     """In one step: who reads meanwhile sees the old file or the new one."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -86,8 +165,12 @@ def main() -> int:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "corpus.txt", corpus(random.Random(1)))
-    write(folder / "records.json", records(random.Random(2)))
+    made = records(random.Random(2))
+    write(folder / "records.json", json.dumps(made) + "\n")
+    write(folder / "records.xml", document(made))
     write(folder / "puzzle.smt2", puzzle(random.Random(3)))
+    write(folder / "program.cpp", program(random.Random(5)))
+    write(folder / "history.fi", history(random.Random(4)))
     return 0
 
 

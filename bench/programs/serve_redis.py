@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """redis-server under the allocator, loaded by redis-benchmark over a unix socket.
 
-    serve_redis.py --tests set,get --size 64 --keys 100000 --requests 300000
+    serve_redis.py --tests set,get --size 64 --keys 100000 --requests 300000 [--server PROGRAM]
 
 Nothing is written to disk and no port is opened. The time is that of the requests as
 redis-benchmark reports it, summed over the tests, without its own start. Each test's µs per request
-are in `extra`.
+are in `extra`. Without --server it is Debian's, which is linked with jemalloc (build_programs.py
+builds one that is not).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ CLIENTS = 20
 PIPELINE = 16  # requests per round trip, or the socket is what is measured
 
 
-def start(folder: Path) -> serving.Server:
-    command = ["redis-server", "--port", "0", "--unixsocket", str(folder / "socket"), "--save", ""]
+def start(program: str, folder: Path) -> serving.Server:
+    command = [program, "--port", "0", "--unixsocket", str(folder / "socket"), "--save", ""]
     command += ["--appendonly", "no", "--loglevel", "warning", "--dir", str(folder)]
     return serving.Server(command, folder)
 
@@ -62,8 +63,10 @@ def main() -> int:
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--keys", type=int, required=True)
     parser.add_argument("--requests", type=int, required=True)
+    parser.add_argument("--server", default="redis-server")
     arguments = parser.parse_args()
-    return serving.main("redis", start, functools.partial(load, arguments))
+    begin = functools.partial(start, arguments.server)
+    return serving.main("redis", begin, functools.partial(load, arguments))
 
 
 if __name__ == "__main__":

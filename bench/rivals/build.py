@@ -38,11 +38,20 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from rivals import probing, sources  # noqa: E402  (the package lives beside this script's folder)
-from rivals.catalog import RIVALS, Crate, Debian, Nowhere, Rival, Sdist  # noqa: E402
+from rivals.catalog import (  # noqa: E402
+    RIVALS,
+    Crate,
+    Debian,
+    Nowhere,
+    Recipe,
+    Rival,
+    Sdist,
+    Sources,
+)
 from rivals.recipes import BuildError, Shell  # noqa: E402
 
 Entry = dict[str, Any]
-Fetch = Callable[[Crate | Sdist, Path, Shell], Path]
+Fetch = Callable[[Sources, Path, Shell], Path]
 
 
 def say(text: str) -> None:
@@ -134,21 +143,29 @@ class Workshop:
         """Fetch and compile, unless the same build is there already."""
         assert rival.recipe is not None, f"{rival.name} has sources but no recipe"
         name = rival.build_name()
-        library = self.folder / f"lib{name}.so"
+        what = f"{rival.title} {rival.version}"
+        return self.made(name, f"lib{name}.so", what, origin, rival.recipe)
+
+    def made(self, name: str, file: str, what: str, origin: Sources, recipe: Recipe) -> Path:
+        """`file` in the folder, made by `recipe` from `origin` unless the same build is there already.
+
+        Raises BuildError.
+        """
+        target = self.folder / file
         stamp = self.folder / "work" / f"{name}.json"
-        wanted = fingerprint(rival)
-        if not self.force and is_current(library, stamp, wanted):
-            return library
+        wanted = fingerprint(origin, recipe)
+        if not self.force and is_current(target, stamp, wanted):
+            return target
         shell = Shell(self.folder / "logs" / f"{name}.log", fresh(self.folder / "work" / name))
         say(f"  {name}: fetching {origin}")
         source = self.fetch(origin, self.folder / "sources", shell)
-        say(f"  {name}: compiling {rival.title} {rival.version}")
-        made = shell.work / library.name
-        rival.recipe(source, made, shell)
-        made.replace(library)
-        stamp.write_text(json.dumps({"fingerprint": wanted, "sha256": sha256(library)}) + "\n")
+        say(f"  {name}: compiling {what}")
+        made = shell.work / target.name
+        recipe(source, made, shell)
+        made.replace(target)
+        stamp.write_text(json.dumps({"fingerprint": wanted, "sha256": sha256(target)}) + "\n")
         shutil.rmtree(shell.work)
-        return library
+        return target
 
 
 def blank(rival: Rival) -> Entry:
@@ -168,19 +185,18 @@ def blank(rival: Rival) -> Entry:
     }
 
 
-def fingerprint(rival: Rival) -> str:
-    """Changes when the build would give another library."""
-    assert rival.recipe is not None
+def fingerprint(origin: Sources, recipe: Recipe) -> str:
+    """Changes when the build would give another file."""
     compilers = [printed([name, "--version"]).split("\n")[0] for name in ("gcc", "clang")]
-    text = "\n".join([repr(rival.origin), inspect.getsource(rival.recipe), *compilers])
+    text = "\n".join([repr(origin), inspect.getsource(recipe), *compilers])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_current(library: Path, stamp: Path, wanted: str) -> bool:
-    """Whether `library` is the untouched result of the build that is wanted."""
+def is_current(file: Path, stamp: Path, wanted: str) -> bool:
+    """Whether `file` is the untouched result of the build that is wanted."""
     try:
         made = json.loads(stamp.read_text())
-        return bool(made == {"fingerprint": wanted, "sha256": sha256(library)})
+        return bool(made == {"fingerprint": wanted, "sha256": sha256(file)})
     except (OSError, ValueError):
         return False
 

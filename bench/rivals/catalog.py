@@ -54,6 +54,18 @@ class Sdist:
 
 
 @dataclass(frozen=True)
+class Upstream:
+    """The authors' archive as Debian's source package carries it, without Debian's patches."""
+
+    package: str  # a binary package that is made from it: apt knows where that one lies
+    archive: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.archive} of Debian's source package"
+
+
+@dataclass(frozen=True)
 class Nowhere:
     """An allocator that none of the sources above carries."""
 
@@ -63,6 +75,7 @@ class Nowhere:
         return "not to be had"
 
 
+Sources = Crate | Sdist | Upstream
 Origin = Debian | Crate | Sdist | Nowhere
 # recipe(sources, the .so to make, a shell that logs): builds, or raises recipes.BuildError
 Recipe = Callable[[Path, Path, Shell], None]

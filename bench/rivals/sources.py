@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Fetches the packages that carry rivals' sources, by the registries' own clients.
+"""Fetches the packages that carry sources, by the registries' own clients.
 
-cargo and pip are used rather than plain downloads because a machine that reaches the registries
+cargo, pip and apt are used rather than plain downloads because a machine that reaches the registries
 only through mirrors has told these clients how. The checksum in the table is compared after the
-fetch, so a mirror cannot slip in other sources. Nothing is compiled by either client.
+fetch, so a mirror cannot slip in other sources. Nothing is compiled by these clients.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rivals.catalog import Crate, Sdist
+from rivals.catalog import Crate, Sdist, Sources, Upstream
 from rivals.recipes import BuildError, Shell
 
 ROOT = Path(__file__).resolve().parents[2]
+APT_HELPER = "/usr/lib/apt/apt-helper"
 
 
-def fetch(origin: Crate | Sdist, folder: Path, shell: Shell) -> Path:
+def fetch(origin: Sources, folder: Path, shell: Shell) -> Path:
     """The sources of `origin`, unpacked below `folder`; fetched only if they are not there yet."""
     if isinstance(origin, Crate):
         return fetch_crate(origin, folder / origin.package, shell)
+    if isinstance(origin, Upstream):
+        return fetch_upstream(origin, folder / origin.package, shell)
     return fetch_sdist(origin, folder / origin.package, shell)
 
 
@@ -68,6 +71,40 @@ def fetch_sdist(sdist: Sdist, folder: Path, shell: Shell) -> Path:
     if not (folder / stem).is_dir():
         shell.run(["tar", "-xzf", archive], cwd=folder)
     return folder / stem
+
+
+def fetch_upstream(upstream: Upstream, folder: Path, shell: Shell) -> Path:
+    """The archive that lies beside a binary package, which apt knows without a list of sources."""
+    archive = folder / upstream.archive
+    if not archive.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        address = f"{pool(upstream.package)}/{upstream.archive}"
+        fresh = archive.with_suffix(".part")
+        shell.run([APT_HELPER, "download-file", address, fresh], cwd=folder)
+        fresh.rename(archive)
+    compare(upstream.sha256, hashlib.sha256(archive.read_bytes()).hexdigest(), str(upstream))
+    unpacked = folder / "unpacked"
+    if not unpacked.is_dir():
+        fresh = folder / "unpacked.part"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        shell.run(["tar", "-xf", archive, "--strip-components=1"], cwd=fresh)
+        fresh.rename(unpacked)
+    return unpacked
+
+
+def pool(package: str) -> str:
+    """The address of the folder that a Debian package would be downloaded from."""
+    line = ["apt-get", "download", "--print-uris", package]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        raise BuildError(f"apt does not know {package}: {said[-1]}") from None
+    address = done.stdout.partition("'")[2].partition("'")[0]
+    if "/" not in address:
+        raise BuildError(f"apt does not say where {package} lies")
+    return address.rpartition("/")[0]
 
 
 def pip() -> list[str]:

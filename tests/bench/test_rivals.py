@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from rivals import build, catalog, probing, recipes, sources  # noqa: E402
-from rivals.catalog import Crate, Debian, Nowhere, Rival, Sdist  # noqa: E402
+from rivals.catalog import Crate, Debian, Nowhere, Rival, Sdist, Sources  # noqa: E402
 
 ORIGIN = Crate("some-crate", "1.0.0", "0" * 64)
 ALLOCATOR = r"""
@@ -63,7 +63,7 @@ def recipe(*defines: str, source: str = ALLOCATOR) -> catalog.Recipe:
     return make
 
 
-def no_fetch(_: Crate | Sdist, folder: Path, shell: recipes.Shell) -> Path:
+def no_fetch(_: Sources, folder: Path, shell: recipes.Shell) -> Path:
     return folder
 
 
@@ -138,7 +138,7 @@ class TheManifest(Workbench):
         self.assertIn("no such luck", (self.folder / "logs" / "broken.log").read_text())
 
     def test_a_failing_fetch_leaves_its_reason(self) -> None:
-        def offline(origin: Crate | Sdist, folder: Path, shell: recipes.Shell) -> Path:
+        def offline(origin: Sources, folder: Path, shell: recipes.Shell) -> Path:
             raise recipes.BuildError("cargo failed: no network")
 
         self.assertEqual(self.run_build(GOOD, fetch=offline), 1)

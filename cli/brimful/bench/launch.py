@@ -60,6 +60,9 @@ class How:
     timeout_s: float
     cpus: str | None = None  # to pin the command to, as in "0,2-3"
     sample_ms: int | None = None  # between two looks at its memory
+    around: Sequence[
+        str
+    ] = ()  # a command that runs the launcher, such as a profiler's, and is silent
 
 
 @dataclass(frozen=True)
@@ -187,9 +190,10 @@ def _call(
     inner = _inner_arguments(cell, allocator, how)
     environment = clean_environment()
     if is_driver(cell):
-        environment["BENCH_MEASURE"] = "\n".join([launcher(), *timeout, *inner])
+        environment["BENCH_MEASURE"] = "\n".join([*how.around, launcher(), *timeout, *inner])
         inner = []
-    line = [launcher(), *timeout, *outer, *inner]
+    around = [] if is_driver(cell) else how.around
+    line = [*around, launcher(), *timeout, *outer, *inner]
     line += ["--stdout", str(folder / "stdout"), "--stderr", str(folder / "stderr")]
     there = None
     if cell.family != "command":

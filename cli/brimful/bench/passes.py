@@ -35,7 +35,7 @@ from .tables import Samples, own_key
 
 SLOW = 5.0  # times the row's median time
 # Seconds of a sample of a row that nobody has measured yet.
-USUAL_PROGRAM_S = 1.0
+USUAL_PROGRAM_S = 2.5
 USUAL_WORKLOAD_S = 0.15
 
 

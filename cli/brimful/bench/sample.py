@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,13 @@ def run(
     cpus: str | None = None,
     again: bool = False,
     sample_ms: int | None = None,
+    around: Sequence[str] = (),
 ) -> tuple[Sample, Curve | None, list[Histogram]]:
     """Run `cell` once under `allocator`; `number` is the round.
 
     With `sample_ms`, memory is looked at that often and a Curve comes back; the times of such a run
-    are not for comparing. `cpus` pins the command, as in "0,2-3". Raises LauncherError.
+    are not for comparing. `cpus` pins the command, as in "0,2-3". `around` is a command that runs the
+    launcher (of a driver, its server's). Raises LauncherError.
     """
     done = Run()
     status, reason = Status.OK, ""
@@ -62,7 +65,7 @@ def run(
     try:
         if allocator.library and not os.path.exists(allocator.library):
             raise Failure(Status.MISSING, f"no library at {allocator.library}")
-        done = launch.run(cell, allocator, launch.How(timeout_s, cpus, sample_ms))
+        done = launch.run(cell, allocator, launch.How(timeout_s, cpus, sample_ms, around))
         _check_allocator(cell, allocator, done)
         extra = _extra(done.line)
         metrics = _metrics(cell, done, extra)
