@@ -61,6 +61,7 @@ need_for_test() {
   need python3-venv has_module ensurepip
   need python3-numpy has_module numpy
   guest valgrind has_command valgrind
+  guest llvm has_command llvm-mca
   guest redis-server has_command redis-server
   guest redis-tools has_command redis-benchmark
   guest sqlite3 has_command sqlite3

@@ -142,10 +142,22 @@ TABLE = (
         "two rounds are too few to say, which is exit code 3",
     ),
     Substitute(
+        r"./brimful bench count --out (\S+)",
+        SHORTENED,
+        r"cp tests/golden/hot_rows.json \1",
+        "the committed counts stand in for half a minute under valgrind; test_hot_rows.py runs it",
+    ),
+    Substitute(
         r"./brimful bench --lib mine=(\S+)",
         PARSED,
         VENV + r"./brimful bench --lib mine=build/release/libbrimful.so --list " + QUIET,
         "a run takes 45 minutes",
+    ),
+    Substitute(
+        r"./brimful bench compare before.json after.json --fail-over 1%",
+        PARSED,
+        VENV + r"\g<0> " + QUIET,
+        "needs the packages of the bench",
     ),
     Substitute(
         r"./brimful bench compare A.json B.json",

@@ -21,6 +21,7 @@ From the inside out (each module imports only those above it):
     proof         which allocator a process had
     launch        one process, started by bench/micro/measure.c
     sample        what became of it: figures, or a status with its reason
+    counted       ten hot rows by instructions inside the library
     tables        the shape of everything that is computed from samples
     engine        rounds: who runs when, and when it is enough
     progress      what one sees meanwhile

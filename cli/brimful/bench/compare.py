@@ -64,7 +64,9 @@ def _print_head(
         facts = (result.environment.get(key) for key in ("date", "commit"))
         details = ", ".join(str(fact) for fact in facts if fact)
         console.print(f"{label}  {path}  {details}", markup=False, highlight=False)
-    if found.absolute:
+    if found.counted:
+        how = "as they are: they were counted, and have neither noise nor a machine in them"
+    elif found.absolute:
         how = "as they are (--absolute): drift of the machine counts as change"
     else:
         how = "relative to " + ", ".join(found.references)
@@ -95,8 +97,9 @@ def _print_rows(console: Console, found: Comparison, name: str) -> None:
     console.print(f"\n{name}, B over A", style="bold", markup=False, highlight=False)
     console.print(table, highlight=False)
     for change in changes:
-        if change.outcome is Outcome.BROKEN:
-            console.print(f"BROKEN {change.cell}: {change.reason}", markup=False, highlight=False)
+        if change.reason and change.outcome is not Outcome.FINE:
+            line = f"{change.outcome.upper()} {change.cell}: {change.reason}"
+            console.print(line, markup=False, highlight=False)
 
 
 def _columns(change: Change | Overall | None) -> tuple[str, str, str]:
@@ -117,6 +120,8 @@ def _share(floor: float) -> str:
 
 
 def _interval(centre: float, ends: Ratio | Mean) -> str:
+    if ends.low == ends.high:
+        return f"{centre - 1:+.2%}"
     if math.isinf(ends.high):
         return f"{centre - 1:+.1%} (too few samples)"
     if ends.high >= 2:
@@ -130,13 +135,14 @@ def _print_end(console: Console, found: Comparison) -> None:
     for cell, name, reason in found.left_out:
         whose = f", {name}" if name else ""
         console.print(f"Left out: {cell}{whose}: {reason}", markup=False, highlight=False)
-    stated = sum(change.ratio is not None and change.ratio.claims for change in found.changes)
-    misses = statistics.expected_misses(stated)
-    console.print(
-        f"95 % intervals; of these {stated}, about {misses:.0f} will not hold the truth. The floor"
-        " is the largest change of an allocator that did not change.",
-        highlight=False,
-    )
+    if not found.counted:
+        stated = sum(change.ratio is not None and change.ratio.claims for change in found.changes)
+        misses = statistics.expected_misses(stated)
+        console.print(
+            f"95 % intervals; of these {stated}, about {misses:.0f} will not hold the truth. The"
+            " floor is the largest change of an allocator that did not change.",
+            highlight=False,
+        )
     answers = {
         FINE: f"FINE: nothing is shown to be worse by more than {found.fail_over:.1%}",
         REGRESSED: f"REGRESSION: worse by more than {found.fail_over:.1%}, or broken; see above",

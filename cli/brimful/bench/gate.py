@@ -28,6 +28,9 @@ The same for the geometric mean of all rows. The gate's answer (exit code), by w
     3  no 1, but a mean is too noisy, or more than half of the rows are
     0  else: the means are within the limit, and so is every row of which it can be said
 
+Rows whose figure was counted (model.COUNTED, see counted) need none of this: a count has no noise and
+no machine in it, so one sample is all, the change is what it is, and nothing is too noisy.
+
 Of N rows that did not change, far fewer than N/40 should be called a regression, because the whole
 interval has to be beyond the limit and not only beyond 1; of rows exactly at the limit it is N/40.
 """
@@ -42,7 +45,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from . import statistics
-from .model import Allocator, Cell, Result, Status
+from .model import COUNTED, Allocator, Cell, Result, Status
 from .statistics import Mean, Ratio
 from .tables import FIGURE, OTHER, ROW, Samples, own_key, title
 
@@ -83,7 +86,7 @@ class Change:
     outcome: Outcome
     ratio: Ratio | None
     floor: float  # as a share; 0 if there is no control
-    reason: str = ""  # of a broken row
+    reason: str = ""  # of a broken row; of a counted one the two figures
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class Comparison:
     overall: tuple[Overall, ...]
     left_out: tuple[tuple[str, str, str], ...]  # (cell, allocator, reason)
     warnings: tuple[str, ...]
+    counted: bool = False  # both results hold counts only
 
     @property
     def exit_code(self) -> int:
@@ -153,11 +157,12 @@ class _Comparer:
         self.samples = (Samples(a), Samples(b))
         self.limit = 1 + fail_over
         self.fail_over = fail_over
-        self.metrics = metrics
-        self.absolute = absolute
+        self.counted = all(_is_counted(cell) for cell in (*a.cells, *b.cells))
+        self.metrics = (OTHER,) if self.counted else metrics
+        self.absolute = absolute or self.counted
         self.gated = _gated(a, b, allocators)
         self.references, self.warnings = _references(a, b, self.gated)
-        if not absolute and not self.references:
+        if not self.absolute and not self.references:
             raise CompareError(
                 "the results have no unchanged allocator in common to measure against"
                 " (--absolute compares the times as they are)"
@@ -194,6 +199,7 @@ class _Comparer:
         return Comparison(
             fail_over=self.fail_over,
             absolute=self.absolute,
+            counted=self.counted,
             allocators=self.gated,
             references=self.references,
             changes=tuple(changes),
@@ -247,6 +253,12 @@ class _Comparer:
     def _change(
         self, cell: str, name: str, metric: str, old: list[float], new: list[float]
     ) -> Change:
+        if self.counted:
+            change = math.exp(_shift(old, new))
+            outcome = self._outcome(change, change, change, 0.0)
+            figures = " → ".join(f"{math.exp(statistics.median(side)):.2f}" for side in (old, new))
+            ratio = Ratio(change, change, change, min(len(old), len(new)))
+            return Change(cell, name, metric, outcome, ratio, 0.0, f"{figures} {COUNTED}")
         ratio = statistics.unpaired_ratio(new, old)
         floor = self._floor(cell, metric)
         outcome = self._outcome(ratio.median, ratio.low, ratio.high, floor)
@@ -256,6 +268,12 @@ class _Comparer:
         self, name: str, metric: str, logs: Mapping[str, tuple[list[float], list[float]]]
     ) -> Overall:
         """The mean over the rows of `logs`; its floor is the largest mean of a reference there."""
+        if self.counted:
+            shifts = [_shift(*pair) for pair in logs.values()]
+            change = math.exp(sum(shifts) / len(shifts))
+            outcome = self._outcome(change, change, change, 0.0)
+            mean = Mean(change, change, change, len(shifts), len(shifts), beyond=False)
+            return Overall(name, metric, outcome, mean, 0.0)
         workloads = {cell.name: cell.workload for cell in self.results[0].cells}
         old: dict[str, list[list[float]]] = defaultdict(list)
         new: dict[str, list[list[float]]] = defaultdict(list)
@@ -321,6 +339,10 @@ def _references(
 
 def _identity(allocator: Allocator) -> tuple[str, str, dict[str, str]]:
     return allocator.sha256, allocator.version, allocator.settings
+
+
+def _is_counted(cell: Cell) -> bool:
+    return cell.figure == COUNTED
 
 
 def _work(cell: Cell) -> tuple[object, ...]:

@@ -251,11 +251,10 @@ def instructions_by_callgrind(cell: Cell, allocator: Allocator) -> Sample | None
     sample's reason says so where that changes what the allocator does. Processes that the command
     starts or becomes are counted too. About fifty times slower than a run.
     """
-    valgrind = shutil.which("valgrind")
-    if valgrind is None or cell.threads != 1:
+    if shutil.which("valgrind") is None or cell.threads != 1:
         return None
     with tempfile.TemporaryDirectory(prefix="brimful-bench-") as name:
-        if not _profile(valgrind, cell, allocator, Path(name)):
+        if not profile(cell, allocator, Path(name)):
             return None
         profiles = [path.read_text(errors="replace") for path in Path(name).glob("profile.*")]
     wanted = os.path.realpath(allocator.library) if allocator.library else ""
@@ -274,23 +273,27 @@ def instructions_by_callgrind(cell: Cell, allocator: Allocator) -> Sample | None
     )
 
 
-def _profile(valgrind: str, cell: Cell, allocator: Allocator, folder: Path) -> bool:
-    """Run the command under callgrind, which leaves a profile of each process in `folder`."""
-    tool = ["--tool=callgrind", "--trace-children=yes"]
+def profile(cell: Cell, allocator: Allocator, folder: Path, beside: Sequence[str] = ()) -> bool:
+    """Run the command under callgrind, with the libraries `beside` preloaded, too; False if that failed.
+
+    It leaves in `folder` a file `profile.PID` for each process, and in `stdout` what was printed.
+    """
+    tool = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--fair-sched=yes"]
     tool.append(f"--callgrind-out-file={folder}/profile.%p")
     environment = launch.clean_environment() | allocator.settings | {"TMPDIR": str(folder)}
-    if allocator.library:
-        environment["LD_PRELOAD"] = locate.preloadable(allocator.library)
+    libraries = [one for one in (allocator.library, *beside) if one]
+    environment["LD_PRELOAD"] = ":".join(locate.preloadable(one) for one in libraries)
     try:
-        done = subprocess.run(
-            [valgrind, *tool, *cell.command],
-            env=environment,
-            cwd=None if cell.family == "command" else folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=CALLGRIND_TIMEOUT_S,
-        )
+        with (folder / "stdout").open("w") as output:
+            done = subprocess.run(
+                [*tool, *cell.command],
+                env=environment,
+                cwd=None if cell.family == "command" else folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                timeout=CALLGRIND_TIMEOUT_S,
+            )
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
