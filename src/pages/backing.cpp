@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "os/environment.h"
 #include "pages/pressure.h"
 
 namespace brimful::pages {
@@ -73,22 +74,26 @@ bool Backing::is_filled(std::size_t kind, std::size_t bytes, unsigned eighths) c
   return known.pages >= kLeastPages && known.resident * 8U >= known.pages * eighths;
 }
 
-void Backing::add_window(std::uint64_t start, std::size_t bytes, bool may_advise) {
+void Backing::add_window(std::uint64_t start, std::size_t bytes) {
   if (window_count_ == 0) {
-    if (!may_advise || thp() != config::Thp::kAuto) state_ = State::kOff;
+    if (thp() != config::Thp::kAuto) state_ = State::kOff;
     const config::Populate level = config::populate();
     asks_from_ = state_ == State::kOff ? SIZE_MAX : kLookFrom;
     if (level == config::Populate::kAuto) asks_from_ = kPopulateFrom;
     if (level == config::Populate::kPartial || level == config::Populate::kAll) asks_from_ = 0;
   }
   if (window_count_ < kMaxWindows) windows_[window_count_++] = {start, bytes};
-  if (thp() == config::Thp::kAlways && may_advise) os::calls.advise(start, bytes, os::Advice::kHugepage);
+  if (thp() == config::Thp::kAlways && !os::is_overcommit_strict()) os::calls.advise(start, bytes, os::Advice::kHugepage);
   if (thp() == config::Thp::kNever || state_ == State::kQuiet) {
     os::calls.advise(start, bytes, os::Advice::kNoHugepage);
   }
 }
 
 void Backing::look() {
+  if (os::is_overcommit_strict()) {  // a hugepage would be charged as a whole
+    state_ = State::kOff;
+    return;
+  }
   switch (os::calls.hugepage_mode()) {
     case os::HugepageMode::kNever:
       state_ = State::kOff;

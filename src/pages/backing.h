@@ -63,8 +63,8 @@ class Backing {
   static constexpr std::size_t kLookFrom = std::size_t{2} << 20;
   static constexpr std::size_t kExtents = 16;
 
-  // A window was mapped. `may_advise`: not where memory is charged when it is mapped.
-  void add_window(std::uint64_t start, std::size_t bytes, bool may_advise);
+  // A window was mapped. Of a small heap's nothing is asked and nothing is said, but for thp:always and thp:never.
+  void add_window(std::uint64_t start, std::size_t bytes);
 
   // Heaps smaller than this need not ask. O(1).
   [[nodiscard]] std::size_t asks_from() const { return asks_from_; }

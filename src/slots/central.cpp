@@ -11,7 +11,7 @@
 
 namespace brimful::slots {
 
-constinit Central central[kClassCount];
+BRIMFUL_ZEROS_COLD constinit Central central[kClassCount];
 
 Slab* Central::take(std::uint32_t id) {
   const std::uint32_t node = os::calls.node();
