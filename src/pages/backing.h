@@ -141,18 +141,19 @@ class Backing {
   std::size_t asks_from_ = 0;
   MemoryRange populate_ = {};
   State state_ = State::kUnknown;
-  Extent extents_[kExtents] = {};
   unsigned next_extent_ = 0;
   std::size_t fresh_filled_ = 0;  // bytes handed out clean of late, by whether programs fill such memory
   std::size_t fresh_sparse_ = 0;
-  Watched watch_list_[kWatched] = {};
   unsigned next_watched_ = 0;
   unsigned watched_ = 0;  // entries in use
   std::uint64_t random_ = 0;
-  Kind kinds_[kKinds] = {};
-  MemoryRange windows_[kMaxWindows] = {};
-  std::size_t window_count_ = 0;
   std::size_t populated_bytes_ = 0;
+  std::size_t window_count_ = 0;
+  MemoryRange windows_[kMaxWindows] = {};
+  // What small heaps do not touch.
+  Extent extents_[kExtents] = {};
+  Watched watch_list_[kWatched] = {};
+  Kind kinds_[kKinds] = {};
 };
 
 // Backs the range, which is the caller's own and holds zeros, with memory. No lock.

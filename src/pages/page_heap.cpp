@@ -75,7 +75,7 @@ std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
 void PageHeap::refile(Hugepage* hugepage) {
   const unsigned node = hugepage->node - 1U;
   const bool before = hugepage->has(Hugepage::kListed);
-  (hugepage->has(Hugepage::kTail) ? nodes_[node].tails : nodes_[node].used).update(hugepage);
+  (hugepage->has(Hugepage::kTail) ? lists_of(node).tails : lists_of(node).used).update(hugepage);
   const bool after = hugepage->has(Hugepage::kListed);
   stats_.hugepages_partly_used += static_cast<std::size_t>(after) - static_cast<std::size_t>(before);
 }
@@ -283,7 +283,7 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
   }
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
     if (hugepage->has(Hugepage::kListed)) --stats_.hugepages_partly_used;
-    nodes_[hugepage->node - 1].tails.take_out(hugepage);
+    lists_of(hugepage->node - 1U).tails.take_out(hugepage);
     hugepage->unset(Hugepage::kTail);
   }
   if (hugepage->free == kAllBits) hugepage->state = Hugepage::State::kFree;

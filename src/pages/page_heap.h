@@ -202,14 +202,17 @@ class PageHeap {
   std::uint32_t used_nodes_ = 0;  // one bit for each node that was given a hugepage
   bool pool_was_empty_ = false;  // said once
   bool are_named_ = false;       // windows and table, in /proc/PID/maps
-  Backing backing_;
-  // Last: few machines have more than the first of each, and what is never touched takes no memory.
-  Window windows_[kMaxWindows] = {};
   struct Node {
     Filler used;   // of hugepages in use
     Filler tails;  // of those where a long run ends
   };
-  Node nodes_[kMaxNodes];
+  Node& lists_of(unsigned node) { return node == 0 ? first_node_ : further_nodes_[node - 1]; }
+  // What every process touches first, in as few pages as can be. Few machines have more than one node, few processes more
+  // than one window.
+  Node first_node_;
+  Backing backing_;
+  Window windows_[kMaxWindows] = {};
+  Node further_nodes_[kMaxNodes - 1];
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the
