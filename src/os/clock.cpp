@@ -3,7 +3,6 @@
 // os/clock.h on Linux.
 #include "os/clock.h"
 
-#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
 
@@ -33,12 +32,13 @@ std::uint64_t process_age_ms() {
   const ErrnoGuard guard;
   char text[1024];
   if (read_small_file("/proc/self/stat", text, sizeof text) <= 0) return 0;
-  const char* at = strrchr(text, ')');
-  constexpr int kBlanksBefore = 20;
-  for (int i = 0; at != nullptr && i < kBlanksBefore; ++i) at = strchr(at + 1, ' ');
-  if (at == nullptr) return 0;
+  const char* at = text;
+  for (const char* c = text; *c != '\0'; ++c) {
+    if (*c == ')') at = c;
+  }
+  for (int blanks = 20; blanks != 0 && *at != '\0'; ++at) blanks -= *at == ' ' ? 1 : 0;
   std::uint64_t ticks = 0;
-  for (++at; *at >= '0' && *at <= '9'; ++at) ticks = ticks * 10 + static_cast<unsigned>(*at - '0');
+  for (; *at >= '0' && *at <= '9'; ++at) ticks = ticks * 10 + static_cast<unsigned>(*at - '0');
   const std::uint64_t ticks_per_s = getauxval(AT_CLKTCK);
   if (ticks_per_s == 0) return 0;
   const std::uint64_t now_ms = read_ns(CLOCK_BOOTTIME) / 1'000'000;

@@ -18,6 +18,9 @@
 // of our holes: an extent that is purged, in whole or in part, leaves the ring. Where the system says THP=always, the
 // windows say NOHUGEPAGE from 2 MiB on, so that a small process stays small; below, there is no whole hugepage.
 //
+// Where a hugepage turns out to cost more than the faults that it saves (pages/fault_costs.h; the first of the extents are
+// measured, then each eighth), the advice is taken back, and one is tried again for each 256 MiB that it would have been given.
+//
 // populate:auto asks for the pages of a run by one call (MADV_POPULATE_WRITE: two thirds of the faults' time) where the
 // kind has asked for memory 16 times and is filled. Slabs and blocks larger than 4 MiB are left to faults.
 //
@@ -39,6 +42,7 @@ namespace brimful::pages {
 struct MemoryRange {
   std::uint64_t start;
   std::size_t bytes;
+  std::uint64_t hugepage = 0;  // to be touched and measured first; 0: none
 };
 
 // A run that is about to be handed out.
@@ -54,6 +58,7 @@ struct Demand {
 struct BackingStats {
   std::size_t advised_bytes;    // address space that says MADV_HUGEPAGE now
   std::size_t populated_bytes;  // by calls, in total
+  bool is_refused;              // hugepages cost too much here
 };
 
 class Backing {
@@ -126,7 +131,10 @@ class Backing {
   void plan_hugepages(const Demand& demand, std::size_t kind);
   void plan_populate(const Demand& demand, std::size_t kind);
   Extent* extent_in(std::uint64_t start, std::uint64_t end);
-  void add_extent(const Demand& demand);
+  bool add_extent(const Demand& demand, std::size_t bytes);
+  void note_costs();
+  void try_one(const Demand& demand);
+  void plan_probe(const Demand& demand);
   static bool bears(Extent& extent, const Demand& demand);
   void withdraw(std::uint64_t start, std::uint64_t end);
   static void cut(Extent& extent, std::uint64_t end);
@@ -148,6 +156,10 @@ class Backing {
   unsigned watched_ = 0;  // entries in use
   std::uint64_t random_ = 0;
   std::size_t populated_bytes_ = 0;
+  std::uint64_t next_probe_ = 0;   // address of the hugepage to measure
+  std::uint32_t probes_ = 0;       // made
+  bool is_refused_ = false;        // hugepages cost too much here
+  std::size_t refused_bytes_ = 0;  // since one was tried last
   std::size_t window_count_ = 0;
   MemoryRange windows_[kMaxWindows] = {};
   // What small heaps do not touch.

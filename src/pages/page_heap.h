@@ -200,8 +200,8 @@ class PageHeap {
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   std::uint32_t used_nodes_ = 0;  // one bit for each node that was given a hugepage
-  bool pool_was_empty_ = false;  // said once
-  bool are_named_ = false;       // windows and table, in /proc/PID/maps
+  bool pool_was_empty_ = false;   // said once
+  bool are_named_ = false;        // windows and table, in /proc/PID/maps
   struct Node {
     Filler used;   // of hugepages in use
     Filler tails;  // of those where a long run ends

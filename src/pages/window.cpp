@@ -152,7 +152,8 @@ bool PageHeap::add_window(GranuleCount least) {
   }
   const std::size_t needed = round_up(least.bytes() + 2 * kGranuleBytes, kLeastWindow);
   const std::size_t limit = os::address_space_left();
-  for (std::size_t bytes = window_bytes_wanted(needed, limit); bytes >= needed; bytes = round_down(bytes / 2, kLeastWindow)) {
+  for (std::size_t bytes = window_bytes_wanted(needed, limit); bytes >= needed;
+       bytes = round_down(bytes / 2, kLeastWindow)) {
     if (place_window(bytes, limit)) return true;
   }
   return false;
