@@ -117,6 +117,10 @@ target_link_options(brimful PRIVATE
   -Wl,-z,nodelete
   # Our own calls of malloc stay inside, without a jump through the procedure linkage table.
   -Wl,-Bsymbolic
+  # The sections of BRIMFUL_ZEROS_… in their order (base/compiler.h).
+  -Wl,--sort-section=name
+  # Code and constants in one mapping: two calls less at each start, and fewer faults, for the kernel maps a file 64 KiB at a time.
+  -Wl,-z,noseparate-code
   -Wl,--build-id -Wl,--gc-sections -Wl,--hash-style=gnu)
 target_include_directories(brimful INTERFACE ${PROJECT_SOURCE_DIR}/include)
 

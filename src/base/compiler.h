@@ -12,6 +12,12 @@
 // constinit in declarations, too: without it each access to an extern one calls a weak initialiser first.
 #define BRIMFUL_TLS __attribute__((tls_model("initial-exec"))) constinit thread_local
 
+// Variables of zeros, in the order in which they lie behind the others: each page that a process touches of them costs it a
+// fault, so what every process touches lies together, and what few do lies behind (docs/design/0030).
+#define BRIMFUL_ZEROS_METADATA __attribute__((section(".bss.1_metadata")))
+#define BRIMFUL_ZEROS_HEAP __attribute__((section(".bss.2_heap")))
+#define BRIMFUL_ZEROS_COLD __attribute__((section(".bss.3_cold")))
+
 #if defined(BRIMFUL_DEBUG) && BRIMFUL_DEBUG
 #define BRIMFUL_DEBUG_CHECKS 1
 #else

@@ -25,6 +25,21 @@ void clear(void* piece, std::size_t bytes) {
 
 }  // namespace
 
+void Arena::begin(Fallback fallback, std::byte* first, std::size_t bytes) {
+  fallback_ = fallback;
+  chunk_bytes_ = std::size_t{256} << 10;
+  add(reinterpret_cast<std::uintptr_t>(first), bytes, false);
+}
+
+void Arena::add(std::uintptr_t chunk, std::size_t bytes, bool in_window) {
+  auto* head = reinterpret_cast<Chunk*>(chunk);
+  *head = {chunks_, bytes, in_window};
+  chunks_ = head;
+  next_ = chunk + kUnit;
+  end_ = chunk + bytes;
+  mapped_bytes_ += bytes;
+}
+
 bool Arena::grow() {
   std::size_t bytes = chunk_bytes_;
   bool in_window = false;
@@ -38,33 +53,38 @@ bool Arena::grow() {
     chunk_bytes_ *= 2;
   }
   os::calls.name(chunk, bytes, "brimful metadata");
-  auto* head = reinterpret_cast<Chunk*>(chunk);
-  *head = {chunks_, bytes, in_window};
-  chunks_ = head;
-  next_ = chunk + kUnit;
-  end_ = chunk + bytes;
-  mapped_bytes_ += bytes;
+  add(chunk, bytes, in_window);
   return true;
 }
 
 void* Arena::allocate(std::size_t bytes) {
   BRIMFUL_CHECK(bytes <= kMaxBytes);
   bytes = round_up(bytes, kUnit);
-  FreePiece*& list = free_[bytes / kUnit];
-  if (list != nullptr) {
-    FreePiece* piece = list;
-    list = piece->next;
-    clear(piece, bytes);
-    return piece;
+  const bool is_long = bytes > kLong;
+  if (!is_long || has_freed_long_) {
+    FreePiece*& list = list_of(bytes);
+    if (FreePiece* piece = list) {
+      list = piece->next;
+      clear(piece, bytes);
+      return piece;
+    }
   }
   if (end_ - next_ < bytes && !grow()) return nullptr;
-  void* piece = reinterpret_cast<void*>(next_);
-  next_ += bytes;
-  return piece;
+  std::uintptr_t piece = next_;
+  if (is_long) {
+    piece = end_ -= bytes;
+  } else {
+    next_ += bytes;
+  }
+  // The caller will write here: one fault, where reading first makes two.
+  *reinterpret_cast<volatile std::uint64_t*>(piece) = 0;
+  return reinterpret_cast<void*>(piece);
 }
 
 void Arena::free(void* piece, std::size_t bytes) {
-  FreePiece*& list = free_[round_up(bytes, kUnit) / kUnit];
+  bytes = round_up(bytes, kUnit);
+  has_freed_long_ = has_freed_long_ || bytes > kLong;
+  FreePiece*& list = list_of(bytes);
   auto* freed = static_cast<FreePiece*>(piece);
   freed->next = list;
   list = freed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The metadata arena: headers, contexts and tables. Memory comes from the system in chunks that double from 256 KiB to
-// 2 MiB, is cut in units of 64 bytes and never goes back; freed pieces wait in a list per size, so a piece is only ever
+// The metadata arena: headers, contexts and tables. The first chunk is the library's own, so that a small program makes no
+// call for it; more memory comes from the system in chunks that double from 256 KiB to 2 MiB. It is cut in units of 64 bytes and never goes back; freed pieces wait in a list per size, so a piece is only ever
 // reused for a piece of its own size (headers stay readable as headers).
 #pragma once
 
@@ -28,6 +28,9 @@ class Arena {
   constexpr Arena() = default;
   constexpr explicit Arena(Fallback fallback) : fallback_(fallback), chunk_bytes_(std::size_t{256} << 10) {}
 
+  // For one that was made of zeros: what the constructor says, and a first chunk of zeros that is never given back.
+  void begin(Fallback fallback, std::byte* first, std::size_t bytes);
+
   // Calls visit(start, bytes, in_window) for each chunk; those of the fallback lie in a window. Caller holds the heap lock.
   template <class Visit>
   void visit_chunks(Visit visit) const {
@@ -53,15 +56,23 @@ class Arena {
   };
   static_assert(sizeof(Chunk) <= kUnit);
 
+  void add(std::uintptr_t chunk, std::size_t bytes, bool in_window);
   bool grow();
 
+  // Small pieces come from the front of a chunk, long ones (contexts, of which a program uses the first few KiB) from its end,
+  // so that headers lie side by side.
+  static constexpr std::size_t kLong = std::size_t{4} << 10;
+
+  FreePiece*& list_of(std::size_t bytes) { return free_[(kMaxBytes - bytes) / kUnit]; }
+
+  FreePiece* free_[kMaxBytes / kUnit + 1] = {};  // the longest first: the others lie beside what follows
   Fallback fallback_ = nullptr;
   const Chunk* chunks_ = nullptr;
   std::uintptr_t next_ = 0;
   std::uintptr_t end_ = 0;
   std::size_t chunk_bytes_ = 0;
   std::size_t mapped_bytes_ = 0;
-  FreePiece* free_[kMaxBytes / kUnit + 1] = {};
+  bool has_freed_long_ = false;
 };
 
 }  // namespace brimful::meta

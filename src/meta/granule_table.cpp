@@ -42,11 +42,16 @@ bool GranuleTable::reserve(std::uint64_t granules) {
   const std::size_t record_bytes = round_up(granules / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
   void* memory = os::calls.map(0, entry_bytes + record_bytes, os::Access::kNone);
   if (memory == nullptr) return false;
-  os::calls.name(reinterpret_cast<std::uintptr_t>(memory), entry_bytes + record_bytes, "brimful granule table");
   entries_ = static_cast<Header**>(memory);
   hugepages_ = reinterpret_cast<Hugepage*>(static_cast<std::byte*>(memory) + entry_bytes);
   span_ = granules;
   return true;
+}
+
+void GranuleTable::name() const {
+  const std::size_t bytes = reinterpret_cast<std::uintptr_t>(hugepages_) - reinterpret_cast<std::uintptr_t>(entries_) +
+                            round_up(span_ / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
+  os::calls.name(reinterpret_cast<std::uintptr_t>(entries_), bytes, "brimful granule table");
 }
 
 bool GranuleTable::cover(GranuleId end) {

@@ -32,6 +32,9 @@ class GranuleTable {
   // Reserves address space for `granules` entries. false: the system refuses.
   bool reserve(std::uint64_t granules);
 
+  // Gives the reserved table its name in /proc/PID/maps.
+  void name() const;
+
   // Makes [0, end) usable. false when the system has no memory, or end is beyond the span; nothing changes then.
   bool cover(GranuleId end);
 

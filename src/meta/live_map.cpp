@@ -18,7 +18,7 @@ constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // committed at a tim
 
 }  // namespace
 
-constinit LiveMap live_map;
+BRIMFUL_ZEROS_COLD constinit LiveMap live_map;
 
 std::uint64_t LiveMap::bytes_for(std::uint64_t window_bytes) {
   return round_up(window_bytes / kWindowPerByte, os::page_bytes());

@@ -50,6 +50,10 @@ struct Calls {
   bool (*advise)(std::uintptr_t address, std::size_t bytes, Advice advice);
   // The page at `address` (a multiple of the page size) is in memory.
   bool (*is_resident)(std::uintptr_t address);
+  // Writes a zero to each page of a range that holds zeros: a fault for each that is not there.
+  void (*touch)(std::uintptr_t address, std::size_t bytes);
+  // Nanoseconds of processor time of the calling thread.
+  std::uint64_t (*cpu_ns)();
   // Reads the file: three system calls.
   HugepageMode (*hugepage_mode)();
 };

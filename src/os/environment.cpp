@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "os/small_file.h"
@@ -53,6 +55,16 @@ const char* environment(const char* name) {
   return nullptr;
 }
 
+bool environment_has_prefix(const char* prefix) {
+  char** entries = initial_environment();
+  if (entries == nullptr) return false;
+  const std::size_t length = strlen(prefix);
+  for (; *entries != nullptr; ++entries) {
+    if (strncmp(*entries, prefix, length) == 0) return true;
+  }
+  return false;
+}
+
 bool is_secure_mode() {
   const ErrnoGuard guard;
   return getauxval(AT_SECURE) != 0;
@@ -74,6 +86,11 @@ std::size_t address_space_left() {
   return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
+std::uint64_t dynamic_linker() {
+  const ErrnoGuard guard;
+  return getauxval(AT_BASE);
+}
+
 std::uint64_t process_random() {
   const ErrnoGuard guard;
   const auto* bytes = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
@@ -89,8 +106,18 @@ std::uint64_t process_random() {
 }
 
 bool is_overcommit_strict() {
-  char text[8];
-  return read_small_file("/proc/sys/vm/overcommit_memory", text, sizeof text) > 0 && text[0] == '2';
+  enum : int { kUnread, kNo, kYes };
+  static constinit std::atomic<int> known{kUnread};
+  int answer = known.load(std::memory_order_relaxed);  // relaxed: a number that is written once
+  if (answer == kUnread) {
+    char text[8];
+    const bool strict = read_small_file("/proc/sys/vm/overcommit_memory", text, sizeof text) > 0 && text[0] == '2';
+    // Of two threads that read at once the first decides: memory was charged, or given back, by its answer.
+    const int mine = strict ? kYes : kNo;
+    // relaxed: as above
+    if (known.compare_exchange_strong(answer, mine, std::memory_order_relaxed)) answer = mine;
+  }
+  return answer == kYes;
 }
 
 }  // namespace brimful::os

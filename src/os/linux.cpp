@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/calls.h"
+#include "os/clock.h"
 #include "os/errno_guard.h"
 #include "os/hugetlb.h"
 #include "os/numa.h"
@@ -101,6 +102,10 @@ bool linux_is_resident(std::uintptr_t address) {
   return succeeded(syscall(SYS_mincore, address, 1, &resident)) && (resident & 1) != 0;
 }
 
+void linux_touch(std::uintptr_t address, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += page_bytes()) *reinterpret_cast<volatile char*>(address + at) = 0;
+}
+
 HugepageMode linux_hugepage_mode() {
   char text[64];
   if (read_small_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text) <= 0) {
@@ -110,10 +115,10 @@ HugepageMode linux_hugepage_mode() {
   return strstr(text, "[madvise]") != nullptr ? HugepageMode::kMadvise : HugepageMode::kNever;
 }
 
-constexpr Calls kLinux = {linux_map,          linux_decommit,   linux_commit,      linux_purge,
-                          linux_unmap,        linux_move_pages, linux_resize,      linux_name,
-                          linux_now_ms,       linux_node,       linux_prefer_node, linux_map_hugetlb,
-                          linux_purge_lazily, linux_advise,     linux_is_resident, linux_hugepage_mode};
+constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,       linux_purge,  linux_unmap,
+                          linux_move_pages,  linux_resize,      linux_name,         linux_now_ms, linux_node,
+                          linux_prefer_node, linux_map_hugetlb, linux_purge_lazily, linux_advise, linux_is_resident,
+                          linux_touch,       thread_cpu_ns,     linux_hugepage_mode};
 
 }  // namespace
 

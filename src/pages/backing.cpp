@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "os/environment.h"
+#include "pages/fault_costs.h"
 #include "pages/pressure.h"
 
 namespace brimful::pages {
@@ -26,6 +28,9 @@ constexpr std::size_t kFilledToSparse = 12;
 constexpr std::size_t kLeastExtent = std::size_t{8} << 20;
 constexpr std::size_t kMostExtent = std::size_t{256} << 20;
 
+// Where hugepages cost too much, one is tried for so much memory that would have been of them.
+constexpr std::size_t kTryAgain = std::size_t{256} << 20;
+
 // populate:auto
 constexpr std::size_t kPopulateFrom = std::size_t{1} << 20;
 constexpr std::size_t kMostPopulate = std::size_t{4} << 20;
@@ -39,13 +44,6 @@ constexpr std::uint32_t kLookAgain = 8;
 
 config::Thp thp() { return config::thp(); }
 
-// Kernels before 5.14 can't populate: what was asked for by name is touched instead.
-void touch(MemoryRange range) {
-  for (std::size_t at = 0; at < range.bytes; at += os::page_bytes()) {
-    *reinterpret_cast<volatile char*>(range.start + at) = 0;
-  }
-}
-
 // The part of a run that anything can be in: the tail of a slab behind its last object is nobody's.
 std::size_t usable_bytes(const Demand& demand) {
   if (demand.size_class == kBlock) return demand.bytes;
@@ -56,8 +54,15 @@ std::size_t usable_bytes(const Demand& demand) {
 }  // namespace
 
 void populate(MemoryRange range) {
-  if (BRIMFUL_LIKELY(range.bytes == 0) || os::calls.advise(range.start, range.bytes, os::Advice::kPopulate)) return;
-  if (config::populate() != config::Populate::kAuto) touch(range);
+  if (BRIMFUL_UNLIKELY(range.hugepage != 0)) touch_hugepage_and_measure(range.hugepage);
+  if (BRIMFUL_LIKELY(range.bytes == 0)) return;
+  const bool is_auto = config::populate() == config::Populate::kAuto;
+  if (is_auto && fault_costs.is_due() ? populate_and_measure(range.start, range.bytes)
+                                      : os::calls.advise(range.start, range.bytes, os::Advice::kPopulate)) {
+    return;
+  }
+  // Kernels before 5.14 can't populate: what was asked for by name is touched instead.
+  if (!is_auto) os::calls.touch(range.start, range.bytes);
 }
 
 std::size_t Backing::kind_of(ClassId size_class, std::size_t bytes) {
@@ -73,22 +78,27 @@ bool Backing::is_filled(std::size_t kind, std::size_t bytes, unsigned eighths) c
   return known.pages >= kLeastPages && known.resident * 8U >= known.pages * eighths;
 }
 
-void Backing::add_window(std::uint64_t start, std::size_t bytes, bool may_advise) {
+void Backing::add_window(std::uint64_t start, std::size_t bytes) {
   if (window_count_ == 0) {
-    if (!may_advise || thp() != config::Thp::kAuto) state_ = State::kOff;
+    if (thp() != config::Thp::kAuto) state_ = State::kOff;
     const config::Populate level = config::populate();
     asks_from_ = state_ == State::kOff ? SIZE_MAX : kLookFrom;
     if (level == config::Populate::kAuto) asks_from_ = kPopulateFrom;
     if (level == config::Populate::kPartial || level == config::Populate::kAll) asks_from_ = 0;
   }
   if (window_count_ < kMaxWindows) windows_[window_count_++] = {start, bytes};
-  if (thp() == config::Thp::kAlways && may_advise) os::calls.advise(start, bytes, os::Advice::kHugepage);
+  if (thp() == config::Thp::kAlways && !os::is_overcommit_strict())
+    os::calls.advise(start, bytes, os::Advice::kHugepage);
   if (thp() == config::Thp::kNever || state_ == State::kQuiet) {
     os::calls.advise(start, bytes, os::Advice::kNoHugepage);
   }
 }
 
 void Backing::look() {
+  if (os::is_overcommit_strict()) {  // a hugepage would be charged as a whole
+    state_ = State::kOff;
+    return;
+  }
   switch (os::calls.hugepage_mode()) {
     case os::HugepageMode::kNever:
       state_ = State::kOff;
@@ -115,7 +125,9 @@ void Backing::prepare(const Demand& demand) {
   const bool is_long = demand.is_clean && demand.bytes >= kHugepageBytes;
   if (is_long && kinds_[kind].pages < kMostPages / 4 && !is_filled(kind, demand.bytes, 6)) look_for_filled();
   plan_hugepages(demand, kind);
-  if (demand.is_clean) plan_populate(demand, kind);
+  if (!demand.is_clean) return;
+  plan_populate(demand, kind);
+  plan_probe(demand);
 }
 
 namespace {
@@ -150,7 +162,39 @@ void Backing::plan_hugepages(const Demand& demand, std::size_t kind) {
   }
   if (!is_filled(kind, demand.bytes, 8) || kind >= kClassCount) watch(demand.start, demand.bytes, kind);
   if (!filled || !possible || demand.used_bytes < kHugeFrom || under_pressure()) return;
-  if (fresh_filled_ >= kLeastGrowth && fresh_sparse_ * kFilledToSparse <= fresh_filled_) add_extent(wanted);
+  if (fresh_filled_ < kLeastGrowth || fresh_sparse_ * kFilledToSparse > fresh_filled_) return;
+  note_costs();
+  if (is_refused_) return try_one(wanted);
+  std::size_t step = round_up(demand.used_bytes / 8, kHugepageBytes);
+  if (step < kLeastExtent) step = kLeastExtent;
+  add_extent(wanted, step > kMostExtent ? kMostExtent : step);
+}
+
+// Where hugepages turn out to cost more than they save, those that are not touched yet lose the advice.
+void Backing::note_costs() {
+  const bool pays = fault_costs.do_hugepages_pay();
+  if (!pays && !is_refused_) {
+    for (Extent& extent : extents_) cut(extent, extent.start);
+  }
+  is_refused_ = !pays;
+}
+
+// Hugepages are refused: one is asked for now and then, to see whether they still cost so much.
+void Backing::try_one(const Demand& demand) {
+  refused_bytes_ += demand.bytes;
+  if (refused_bytes_ >= kTryAgain && add_extent(demand, kHugepageBytes)) refused_bytes_ = 0;
+}
+
+// The run that is handed out may hold the next hugepage to be measured.
+void Backing::plan_probe(const Demand& demand) {
+  constexpr std::uint32_t kProbeEvery = 8;
+  if (state_ != State::kQuiet) return;
+  note_costs();
+  if (demand.start + demand.bytes <= next_probe_) return;
+  if (demand.start > next_probe_) next_probe_ = round_up(demand.start, kHugepageBytes);
+  if (demand.start + demand.bytes <= next_probe_ || !is_advised(next_probe_)) return;
+  populate_.hugepage = next_probe_;
+  next_probe_ += (++probes_ < 2 * FaultCosts::kLeastValues ? 1 : kProbeEvery) * kHugepageBytes;
 }
 
 void Backing::count_fresh(const Demand& demand, bool filled) {
@@ -200,21 +244,21 @@ void Backing::cut(Extent& extent, std::uint64_t end) {
   extent.end = end;
 }
 
-void Backing::add_extent(const Demand& demand) {
-  std::size_t step = round_up(demand.used_bytes / 8, kHugepageBytes);
-  if (step < kLeastExtent) step = kLeastExtent;
-  if (step > kMostExtent) step = kMostExtent;
+// false: there is no room for a hugepage behind the run, or the system refuses.
+bool Backing::add_extent(const Demand& demand, std::size_t bytes) {
   std::uint64_t begin = round_up(demand.start, kHugepageBytes);
   std::uint64_t end = round_up(demand.start + demand.bytes, kHugepageBytes);
-  if (end < begin + step) end = begin + step;
+  if (end < begin + bytes) end = begin + bytes;
   if (end > demand.free_end) end = round_down(demand.free_end, kHugepageBytes);
   if (const Extent* before = extent_in(begin, begin + kHugepageBytes)) begin = before->end;
-  if (end <= begin) return;
+  if (end <= begin) return false;
   if (state_ == State::kReady) quieten();
   Extent& oldest = extents_[next_extent_++ % kExtents];
   cut(oldest, oldest.start);
   oldest = {begin, begin, 0};
-  if (os::calls.advise(begin, end - begin, os::Advice::kHugepage)) oldest.end = end;
+  if (!os::calls.advise(begin, end - begin, os::Advice::kHugepage)) return false;
+  oldest.end = end;
+  return true;
 }
 
 void Backing::plan_populate(const Demand& demand, std::size_t kind) {
@@ -225,6 +269,8 @@ void Backing::plan_populate(const Demand& demand, std::size_t kind) {
     if (demand.used_bytes < kPopulateFrom || demand.bytes > kMostPopulate) return;
     if (kinds_[kind].fresh <= kOftenEnough || !is_filled(kind, demand.bytes, 7)) return;
     if (extent_in(demand.start, demand.start + demand.bytes) != nullptr) return;  // one fault does for 2 MiB
+    // Where faults are cheaper, a range now and then is to tell whether they still are.
+    if (!fault_costs.does_populate_pay() && kinds_[kind].fresh % kLookAgain != 0) return;
   }
   populate_ = {demand.start, round_up(usable_bytes(demand), os::page_bytes())};
 }
@@ -241,7 +287,7 @@ void Backing::prepare_mapping(std::uint64_t start, std::size_t bytes) {
   if (state_ != State::kReady && state_ != State::kQuiet) return;
   const std::size_t kind = kind_of(kBlock, bytes);
   ++kinds_[kind].fresh;
-  if (is_filled(kind, bytes, 6) && !under_pressure()) {
+  if (is_filled(kind, bytes, 6) && !under_pressure() && fault_costs.do_hugepages_pay()) {
     os::calls.advise(start, bytes, os::Advice::kHugepage);
     return;
   }
@@ -320,7 +366,7 @@ void Backing::purge(std::uint64_t start, std::size_t bytes) {
 }
 
 BackingStats Backing::stats() const {
-  BackingStats result = {0, populated_bytes_};
+  BackingStats result = {0, populated_bytes_, is_refused_};
   for (const Extent& extent : extents_) result.advised_bytes += extent.end - extent.start;
   return result;
 }

@@ -18,6 +18,9 @@
 // of our holes: an extent that is purged, in whole or in part, leaves the ring. Where the system says THP=always, the
 // windows say NOHUGEPAGE from 2 MiB on, so that a small process stays small; below, there is no whole hugepage.
 //
+// Where a hugepage turns out to cost more than the faults that it saves (pages/fault_costs.h; the first of the extents are
+// measured, then each eighth), the advice is taken back, and one is tried again for each 256 MiB that it would have been given.
+//
 // populate:auto asks for the pages of a run by one call (MADV_POPULATE_WRITE: two thirds of the faults' time) where the
 // kind has asked for memory 16 times and is filled. Slabs and blocks larger than 4 MiB are left to faults.
 //
@@ -39,6 +42,7 @@ namespace brimful::pages {
 struct MemoryRange {
   std::uint64_t start;
   std::size_t bytes;
+  std::uint64_t hugepage = 0;  // to be touched and measured first; 0: none
 };
 
 // A run that is about to be handed out.
@@ -54,6 +58,7 @@ struct Demand {
 struct BackingStats {
   std::size_t advised_bytes;    // address space that says MADV_HUGEPAGE now
   std::size_t populated_bytes;  // by calls, in total
+  bool is_refused;              // hugepages cost too much here
 };
 
 class Backing {
@@ -63,8 +68,8 @@ class Backing {
   static constexpr std::size_t kLookFrom = std::size_t{2} << 20;
   static constexpr std::size_t kExtents = 16;
 
-  // A window was mapped. `may_advise`: not where memory is charged when it is mapped.
-  void add_window(std::uint64_t start, std::size_t bytes, bool may_advise);
+  // A window was mapped. Of a small heap's nothing is asked and nothing is said, but for thp:always and thp:never.
+  void add_window(std::uint64_t start, std::size_t bytes);
 
   // Heaps smaller than this need not ask. O(1).
   [[nodiscard]] std::size_t asks_from() const { return asks_from_; }
@@ -126,7 +131,10 @@ class Backing {
   void plan_hugepages(const Demand& demand, std::size_t kind);
   void plan_populate(const Demand& demand, std::size_t kind);
   Extent* extent_in(std::uint64_t start, std::uint64_t end);
-  void add_extent(const Demand& demand);
+  bool add_extent(const Demand& demand, std::size_t bytes);
+  void note_costs();
+  void try_one(const Demand& demand);
+  void plan_probe(const Demand& demand);
   static bool bears(Extent& extent, const Demand& demand);
   void withdraw(std::uint64_t start, std::uint64_t end);
   static void cut(Extent& extent, std::uint64_t end);
@@ -141,18 +149,23 @@ class Backing {
   std::size_t asks_from_ = 0;
   MemoryRange populate_ = {};
   State state_ = State::kUnknown;
-  Extent extents_[kExtents] = {};
   unsigned next_extent_ = 0;
   std::size_t fresh_filled_ = 0;  // bytes handed out clean of late, by whether programs fill such memory
   std::size_t fresh_sparse_ = 0;
-  Watched watch_list_[kWatched] = {};
   unsigned next_watched_ = 0;
   unsigned watched_ = 0;  // entries in use
   std::uint64_t random_ = 0;
-  Kind kinds_[kKinds] = {};
-  MemoryRange windows_[kMaxWindows] = {};
-  std::size_t window_count_ = 0;
   std::size_t populated_bytes_ = 0;
+  std::uint64_t next_probe_ = 0;   // address of the hugepage to measure
+  std::uint32_t probes_ = 0;       // made
+  bool is_refused_ = false;        // hugepages cost too much here
+  std::size_t refused_bytes_ = 0;  // since one was tried last
+  std::size_t window_count_ = 0;
+  MemoryRange windows_[kMaxWindows] = {};
+  // What small heaps do not touch.
+  Extent extents_[kExtents] = {};
+  Watched watch_list_[kWatched] = {};
+  Kind kinds_[kKinds] = {};
 };
 
 // Backs the range, which is the caller's own and holds zeros, with memory. No lock.

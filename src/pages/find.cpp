@@ -60,8 +60,8 @@ PageHeap::Place PageHeap::find_resident(GranuleCount count, unsigned node) {
 PageHeap::Place PageHeap::find_in_filler(GranuleCount count, std::size_t alignment, unsigned node, Memory wanted) {
   const std::uint32_t places =
       alignment <= kGranuleBytes ? kAllBits : every_bit(static_cast<unsigned>(alignment >> kGranuleShift));
-  Hugepage* hugepage = nodes_[node].used.choose(count.raw(), places);
-  if (hugepage == nullptr) hugepage = nodes_[node].tails.choose(count.raw(), places);
+  Hugepage* hugepage = lists_of(node).used.choose(count.raw(), places);
+  if (hugepage == nullptr) hugepage = lists_of(node).tails.choose(count.raw(), places);
   if (hugepage == nullptr) return {};
   const unsigned first =
       Filler::place(*hugepage, count.raw(), places, wanted == Memory::kFresh ? ~hugepage->dirty() : hugepage->dirty());

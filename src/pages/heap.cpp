@@ -3,6 +3,8 @@
 // pages/heap.h: the instance.
 #include "pages/heap.h"
 
+#include "base/compiler.h"
+
 namespace brimful::pages {
 namespace {
 
@@ -15,10 +17,19 @@ std::uintptr_t granule_for_metadata() {
 
 }  // namespace
 
-constinit Heap heap;
+namespace {
+
+// Room for a context and the headers of some sixty slabs. What is not used of it is not resident.
+BRIMFUL_ZEROS_METADATA constinit struct alignas(meta::Arena::kUnit) {
+  std::byte bytes[std::size_t{128} << 10];
+} first_metadata = {};
+
+}  // namespace
+
+BRIMFUL_ZEROS_HEAP constinit Heap heap;
 
 void Heap::begin() {
-  arena = meta::Arena(granule_for_metadata);
+  arena.begin(granule_for_metadata, first_metadata.bytes, sizeof first_metadata.bytes);
   pages.attach(table);
   huge = HugeBlocks(arena);
 }

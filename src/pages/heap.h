@@ -17,8 +17,8 @@ struct Heap {
   constexpr Heap() = default;
   void begin();
 
-  sync::HeapMutex lock;
   meta::Arena arena;
+  sync::HeapMutex lock;
   meta::GranuleTable table;
   HugeBlocks huge;
   PageHeap pages;

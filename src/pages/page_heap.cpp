@@ -19,8 +19,14 @@ namespace {
 
 using meta::kGranulesPerHugepage;
 
-// How far to commit ahead of a request while the heap grows: 1/8 of what is committed, within these bounds.
-constexpr std::size_t kLeastStep = std::size_t{256} << 10;
+// How far to commit ahead of a request while the heap grows: 1/8 of what is committed, within these bounds; where memory is
+// charged when it is committed, no more than kChargedStep. A small program's heap is committed by one call.
+constexpr std::size_t kLeastStep = std::size_t{1} << 20;
+constexpr std::size_t kChargedStep = std::size_t{256} << 10;
+// The first time: a granule short of a hugepage, so that none is usable as a whole before it is touched.
+constexpr std::size_t kFirstStep = kHugepageBytes - kGranuleBytes;
+// From here on the heap asks whether memory is charged, and gives its windows names; smaller ones can do without.
+constexpr std::size_t kAskFrom = std::size_t{4} << 20;
 constexpr std::size_t kMostStep = std::size_t{32} << 20;
 
 // How far a peak may grow while dirty memory lies free, before as much of that is given back.
@@ -69,7 +75,7 @@ std::uint64_t PageHeap::free_end_of(const Place& place, GranuleCount count) {
 void PageHeap::refile(Hugepage* hugepage) {
   const unsigned node = hugepage->node - 1U;
   const bool before = hugepage->has(Hugepage::kListed);
-  (hugepage->has(Hugepage::kTail) ? nodes_[node].tails : nodes_[node].used).update(hugepage);
+  (hugepage->has(Hugepage::kTail) ? lists_of(node).tails : lists_of(node).used).update(hugepage);
   const bool after = hugepage->has(Hugepage::kListed);
   stats_.hugepages_partly_used += static_cast<std::size_t>(after) - static_cast<std::size_t>(before);
 }
@@ -182,8 +188,12 @@ void PageHeap::prepare_backing(const Place& place, GranuleCount count, ClassId s
 std::uint64_t PageHeap::take(const Place& place, GranuleCount count, unsigned node, ClassId size_class) {
   if (place.start == 0) return 0;
   std::size_t step = stats_.committed_bytes / 8;
-  if (step < kLeastStep || strict_overcommit_) step = kLeastStep;
+  if (step < kLeastStep) step = stats_.committed_bytes == 0 ? kFirstStep : kLeastStep;
   if (step > kMostStep) step = kMostStep;
+  if (stats_.used_bytes >= kAskFrom) {
+    if (is_strict()) step = kChargedStep;
+    if (BRIMFUL_UNLIKELY(!are_named_)) name_all();
+  }
   // Whole hugepages, because one that is not usable as a whole when it is touched first is made of small pages.
   const std::uint64_t end = place.start + count.bytes();
   if (step >= kHugepageBytes) step = round_up(end + step, kHugepageBytes) - end;
@@ -273,7 +283,7 @@ void PageHeap::take_back(Hugepage* hugepage, std::uint32_t granules, std::uint64
   }
   if (hugepage->has(Hugepage::kTail) && (granules & 1) != 0) {  // the long run that ended here is gone
     if (hugepage->has(Hugepage::kListed)) --stats_.hugepages_partly_used;
-    nodes_[hugepage->node - 1].tails.take_out(hugepage);
+    lists_of(hugepage->node - 1U).tails.take_out(hugepage);
     hugepage->unset(Hugepage::kTail);
   }
   if (hugepage->free == kAllBits) hugepage->state = Hugepage::State::kFree;

@@ -26,6 +26,7 @@
 
 #include "base/units.h"
 #include "meta/granule_table.h"
+#include "os/environment.h"
 #include "os/numa.h"
 #include "pages/backing.h"
 #include "pages/dirty_list.h"
@@ -102,7 +103,7 @@ class PageHeap {
   }
 
   // Memory goes back by other mappings: nothing may be offered.
-  [[nodiscard]] bool is_strict() const { return strict_overcommit_; }
+  [[nodiscard]] static bool is_strict() { return os::is_overcommit_strict(); }
 
   // How long ago memory that is dirty now was freed last; UINT32_MAX: there is none. Frees within 20 ms count as one.
   [[nodiscard]] std::uint32_t youngest_dirty_age_ms(std::uint64_t now_ms) const;
@@ -138,8 +139,9 @@ class PageHeap {
   // window.cpp
   void remember_window(std::uint64_t start, std::size_t bytes);
   bool add_window(GranuleCount least);
-  std::uint64_t map_window(std::size_t bytes);
-  bool place_window(std::size_t bytes);
+  std::uint64_t map_window(std::size_t bytes, std::size_t limit);
+  bool place_window(std::size_t bytes, std::size_t limit);
+  void name_all();
   bool open_window(std::uint64_t start, std::size_t bytes, std::uint32_t skipped);
 
   // find.cpp
@@ -198,16 +200,19 @@ class PageHeap {
   std::size_t peak_bytes_ = 0;  // the most that was resident, as far as granules tell
   PageStats stats_ = {};
   std::uint32_t used_nodes_ = 0;  // one bit for each node that was given a hugepage
-  bool strict_overcommit_ = false;
-  bool pool_was_empty_ = false;  // said once
-  Backing backing_;
-  // Last: few machines have more than the first of each, and what is never touched takes no memory.
-  Window windows_[kMaxWindows] = {};
+  bool pool_was_empty_ = false;   // said once
+  bool are_named_ = false;        // windows and table, in /proc/PID/maps
   struct Node {
     Filler used;   // of hugepages in use
     Filler tails;  // of those where a long run ends
   };
-  Node nodes_[kMaxNodes];
+  Node& lists_of(unsigned node) { return node == 0 ? first_node_ : further_nodes_[node - 1]; }
+  // What every process touches first, in as few pages as can be. Few machines have more than one node, few processes more
+  // than one window.
+  Node first_node_;
+  Backing backing_;
+  Window windows_[kMaxWindows] = {};
+  Node further_nodes_[kMaxNodes - 1];
 };
 
 // Called with the size of the request when the reserve is used up and on_exhaustion is `hook`: true means that the

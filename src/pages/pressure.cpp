@@ -20,7 +20,7 @@ constinit std::atomic<std::uint64_t> next_look_ms{0};
 // Of the one thread that looks at a time.
 constinit std::atomic<bool> looking{false};
 constinit bool group_is_known = false;
-constinit os::MemoryGroup own_group = {};
+BRIMFUL_ZEROS_COLD constinit os::MemoryGroup own_group = {};
 constinit std::uint64_t last_refusals = 0;
 
 bool is_large() {

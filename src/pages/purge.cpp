@@ -81,19 +81,19 @@ bool PageHeap::give_back(Hugepage* first, std::uint32_t granules, std::uint32_t 
   const std::uint64_t start = first->address() + GranuleCount(skipped).bytes();
   const std::size_t bytes = GranuleCount(count_ones(granules) * hugepages).bytes();
   backing_.purge(start, bytes);
-  const bool given_back = strict_overcommit_ ? os::calls.decommit(start, bytes) : os::calls.purge(start, bytes);
+  const bool given_back = is_strict() ? os::calls.decommit(start, bytes) : os::calls.purge(start, bytes);
   if (!given_back) return false;
   for (std::uint32_t i = 0; i < hugepages; ++i) {
     Hugepage& hugepage = first[i];
     if (hugepage.has(Hugepage::kMuzzy)) stats_.muzzy_bytes -= GranuleCount(count_ones(granules)).bytes();
     hugepage.set_dirty(hugepage.dirty() & ~granules);
-    if (strict_overcommit_) hugepage.committed &= ~granules;
+    if (is_strict()) hugepage.committed &= ~granules;
     hugepage.purged_ms = static_cast<std::uint32_t>(now_ms);
     forget_clean(&hugepage);
   }
   stats_.dirty_bytes -= bytes;
   stats_.purged_bytes += bytes;
-  if (strict_overcommit_) stats_.committed_bytes -= bytes;
+  if (is_strict()) stats_.committed_bytes -= bytes;
   return true;
 }
 

@@ -26,7 +26,7 @@ static_assert(kCaches == 64, "one bit each in `filled`");
 struct alignas(64) PaddedCache {
   RunCache cache;
 };
-constinit PaddedCache caches[kCaches] = {};
+BRIMFUL_ZEROS_COLD constinit PaddedCache caches[kCaches] = {};
 // Which caches may hold something.
 constinit std::atomic<std::uint64_t> filled{0};
 constinit std::atomic<std::size_t> capacity{kLeastCapacity};

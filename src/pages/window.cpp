@@ -28,24 +28,29 @@ constexpr int kPlacesToTry = 24;
 constexpr std::uint64_t kReach = std::uint64_t{BRIMFUL_MAX_OBJECTS} * kMaxClassBytes;
 constexpr std::uint64_t kLeastSpan = kReach >> kGranuleShift;
 
-// Address space for one more window: all we want, or, under RLIMIT_AS, half of what is left, so that the program's own
+// Address space for one more window: all we want, or, under RLIMIT_AS, half of what is `left`, so that the program's own
 // mappings and our metadata find room.
-std::size_t window_bytes_wanted(std::size_t least) {
+std::size_t window_bytes_wanted(std::size_t least, std::size_t left) {
   std::size_t wanted =
       config::options.reserve > 0 ? static_cast<std::size_t>(config::options.reserve) : kDefaultReserve;
-  const std::size_t left = os::address_space_left();
   if (left != SIZE_MAX && wanted > left / 2) wanted = left / 2;
   wanted = round_down(wanted, kLeastWindow);
   return wanted > least ? wanted : least;
 }
 
+// About where the kernel would map something now: where it put the dynamic linker, or, without one, where it puts something.
+std::uint64_t where_the_kernel_maps() {
+  if (const std::uint64_t linker = os::dynamic_linker()) return linker;
+  void* probe = os::calls.map(0, kGranuleBytes, os::Access::kNone);
+  if (probe != nullptr) os::calls.unmap(reinterpret_cast<std::uintptr_t>(probe), kGranuleBytes);
+  return reinterpret_cast<std::uintptr_t>(probe);
+}
+
 // Maps `bytes` at an address that is `image` modulo `modulus`, near the kernel's own choice: below it, where Linux has
 // room, else above (emulators that hand addresses out upwards). 0 on failure.
 std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_t modulus) {
-  void* probe = os::calls.map(0, kGranuleBytes, os::Access::kNone);
-  if (probe == nullptr) return 0;
-  const auto near = reinterpret_cast<std::uint64_t>(probe);
-  os::calls.unmap(near, kGranuleBytes);
+  const std::uint64_t near = where_the_kernel_maps();
+  if (near == 0) return 0;
   const std::uint64_t most = near + kGranuleBytes > bytes + image ? near + kGranuleBytes - bytes - image : 0;
   std::uint64_t below = round_down(most, modulus) + image;
   std::uint64_t above = round_up(near, modulus) + image;
@@ -69,10 +74,9 @@ void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
 }
 
 // Where a window of `bytes` goes, mapped; 0 when there is no such place. The very first window also settles the table's
-// span: as large as the address space has a place for.
-std::uint64_t PageHeap::map_window(std::size_t bytes) {
+// span: as large as the address space has a place for, of which `limit` bytes are left.
+std::uint64_t PageHeap::map_window(std::size_t bytes, std::size_t limit) {
   if (table_->span() != 0) return map_congruent(bytes, next_image_ << kGranuleShift, table_->span() << kGranuleShift);
-  const std::size_t limit = os::address_space_left();
   std::uint64_t span = meta::GranuleTable::kMaxGranules;
   while (limit != SIZE_MAX && span > 4096 && (span << kGranuleShift) > 4 * limit) span /= 2;
   for (; (span << kGranuleShift) >= bytes && span >= kLeastSpan; span /= 4) {
@@ -109,9 +113,9 @@ bool PageHeap::open_window(std::uint64_t start, std::size_t bytes, std::uint32_t
   return true;
 }
 
-bool PageHeap::place_window(std::size_t bytes) {
+bool PageHeap::place_window(std::size_t bytes, std::size_t limit) {
   if (window_count_ == kMaxWindows) return false;
-  const std::uint64_t start = map_window(bytes);
+  const std::uint64_t start = map_window(bytes, limit);
   if (start == 0) return false;
   if (config::is_hardened() && !meta::live_map.add_window(start, bytes)) {
     os::calls.unmap(start, bytes);
@@ -127,14 +131,17 @@ bool PageHeap::place_window(std::size_t bytes) {
     os::calls.unmap(start, bytes);
     return false;
   }
-  os::calls.name(start, bytes, "brimful heap");
-  if (first) {
-    most_bytes_ = bytes / 8;
-    strict_overcommit_ = os::is_overcommit_strict();
-  }
-  backing_.add_window(start, bytes, !strict_overcommit_);
+  if (first) most_bytes_ = bytes / 8;
+  backing_.add_window(start, bytes);
   remember_window(start, bytes);
+  are_named_ = false;
   return true;
+}
+
+void PageHeap::name_all() {
+  table_->name();
+  for (std::size_t i = 0; i < window_count_; ++i) os::calls.name(windows_[i].start, windows_[i].bytes, "brimful heap");
+  are_named_ = true;
 }
 
 bool PageHeap::add_window(GranuleCount least) {
@@ -154,8 +161,10 @@ bool PageHeap::add_window(GranuleCount least) {
     }
   }
   const std::size_t needed = round_up(least.bytes() + 2 * kGranuleBytes, kLeastWindow);
-  for (std::size_t bytes = window_bytes_wanted(needed); bytes >= needed; bytes = round_down(bytes / 2, kLeastWindow)) {
-    if (place_window(bytes)) return true;
+  const std::size_t limit = os::address_space_left();
+  for (std::size_t bytes = window_bytes_wanted(needed, limit); bytes >= needed;
+       bytes = round_down(bytes / 2, kLeastWindow)) {
+    if (place_window(bytes, limit)) return true;
   }
   return false;
 }

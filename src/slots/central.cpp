@@ -3,6 +3,7 @@
 // slots/central.h.
 #include "slots/central.h"
 
+#include <atomic>
 #include <bit>
 
 #include "os/calls.h"
@@ -11,9 +12,18 @@
 
 namespace brimful::slots {
 
-constinit Central central[kClassCount];
+BRIMFUL_ZEROS_COLD constinit Central central[kClassCount];
+
+namespace {
+
+// Some index has had a slab. Most programs end before one has: they need not touch the indices, nor lock them.
+constinit std::atomic<bool> is_used{false};
+
+}  // namespace
 
 Slab* Central::take(std::uint32_t id) {
+  // relaxed: who does not see the first slab yet makes one of its own, as if it had come a moment earlier
+  if (!is_used.load(std::memory_order_relaxed)) return nullptr;
   const std::uint32_t node = os::calls.node();
   const sync::MutexLock guard(lock);
   Slab* slab = slabs_.pop_front(node);
@@ -26,6 +36,8 @@ Slab* Central::take(std::uint32_t id) {
 
 void Central::add(Slab* slab) {
   count(Event::kCentralAdd);
+  // relaxed: as take() says; it is read at each new slab, so it is written once
+  if (!is_used.load(std::memory_order_relaxed)) is_used.store(true, std::memory_order_relaxed);
   const sync::MutexLock guard(lock);
   // pairs with: take() by way of the lock; readers that compare the owner only need its value
   slab->owner.store(kOwnerCentral, std::memory_order_release);

@@ -36,19 +36,26 @@ constinit Header* const kFirstTable[1] = {&meta::none};
 constinit std::uint64_t no_rseq_cs = 0;
 constinit std::atomic<bool> started{false};
 
+void describe() {
+  Line line;
+  line << config::kVersion << " ";
+  describe_mode(line);
+  line << ", tier " << (config::is_hardened() ? "hardened" : "default");
+  if (pages::limits.hard != 0) line << ", limit " << pages::limits.hard;
+  if (pages::limits.soft != 0) line << ", soft limit " << pages::limits.soft;
+  os::report(line);
+}
+
+// What each shell command pays before its first object: no file is read here, and nothing done that can wait
+// (docs/design/0030).
 void start() {
   const sync::MutexLock guard(pages::heap.lock);
   if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
   pages::heap.begin();
   config::load();
   pages::choose_limits();
-  Line line;
-  line << config::kVersion << " ";
-  choose_mode(line);
-  line << ", tier " << (config::is_hardened() ? "hardened" : "default");
-  if (pages::limits.hard != 0) line << ", limit " << pages::limits.hard;
-  if (pages::limits.soft != 0) line << ", soft limit " << pages::limits.soft;
-  if (config::options.verbose != 0) os::report(line);
+  choose_mode();
+  if (config::options.verbose != 0) describe();
   started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)
 }
 

@@ -19,9 +19,11 @@ BRIMFUL_HIDDEN extern Context empty_context asm("brimful_empty_context");
 // What the id pointer of such a thread leads to.
 extern std::uint32_t no_context_id;
 
-// Decides how this process's threads find memory, and describes it for `verbose:1`. Called once, with the options read,
-// under the heap lock.
-void choose_mode(Line& description);
+// Decides how this process's threads find memory. Called once, with the options read, under the heap lock.
+void choose_mode();
+
+// What was chosen and why, for `verbose:1`.
+void describe_mode(Line& description);
 
 // Attaches the calling thread. Called on slow paths until thread_state.attached is set.
 void attach();

@@ -22,6 +22,7 @@ namespace {
 
 // How the process runs; written once, by choose_mode().
 struct Mode {
+  const char* reason;  // why not per CPU
   bool per_cpu;
   bool uses_mm_cid;
   bool has_barrier;            // for the contexts of threads; CPUs' are not used without
@@ -42,7 +43,7 @@ constinit bool has_exit_key = false;
 constexpr std::uint32_t kMostCpus = kMaxContexts / 2;
 
 // The contexts by id, where malloc's fast path does not look: in tier:hardened. See context_entry().
-constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
+BRIMFUL_ZEROS_COLD constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
 
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
@@ -83,7 +84,10 @@ Context* make_context(std::uint32_t id) {
   auto* context = static_cast<Context*>(pages::heap.arena.allocate(sizeof(Context)));
   if (context == nullptr) return nullptr;
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
+  // A new context has nothing to look after, and a program that ends at once need not read the clock.
+  context->heartbeat = arch::has_fast_advance() ? 4 * kHeartbeat : 0;
   context->id = context->active_id = id;
+  context->requests.begin();
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   every_context.store(context, std::memory_order_release);      // pairs with: all_contexts() (the context filled above)
   context_entry(id).store(context, std::memory_order_release);  // pairs with: context_of() (as above)
@@ -107,39 +111,44 @@ Context* take_thread_context() {
 
 }  // namespace
 
-void choose_mode(Line& description) {
-  const char* reason = "";
-  const std::uint32_t possible = os::possible_cpus();
-  const std::uint32_t cpus = os::cpu_ids(possible, os::cpu_mask_bits(), kMostCpus);
+void choose_mode() {
+  // The kernel's masks have a bit for each id that it can show. The list is a file, 17 us to read, for where they say nothing.
+  const std::uint32_t mask_bits = os::cpu_mask_bits();
+  const bool mask_suffices = mask_bits != 0 && mask_bits <= kMostCpus;
+  const std::uint32_t cpus = os::cpu_ids(mask_suffices ? 0 : os::possible_cpus(), mask_bits, kMostCpus);
   const os::RseqArea area = os::rseq_area();
   mode.uses_mm_cid = area.mm_cid != nullptr;
   if (config::front_end() == config::FrontEnd::kThread) {
-    reason = "front_end:thread";
+    mode.reason = "front_end:thread";
   } else if (!arch::kRestartable) {
-    reason = "this build has no restartable sequences";
+    mode.reason = "this build has no restartable sequences";
   } else if (area.cpu_id == nullptr) {
-    reason = "the kernel offers this process no restartable sequences (rseq)";
+    mode.reason = "the kernel offers this process no restartable sequences (rseq)";
   } else if (cpus == 0 || cpus > kMostCpus) {
-    reason = cpus == 0 ? "the number of CPUs is unknown" : "too many CPUs";
+    mode.reason = cpus == 0 ? "the number of CPUs is unknown" : "too many CPUs";
   } else {
     mode.per_cpu = true;
     mode.cpu_contexts = cpus;
     cover_contexts(cpus);
     os::register_rseq_barrier();
   }
-  description << "front end ";
-  if (mode.per_cpu) {
-    const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
-    description << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
-                << (own ? "our own rseq area" : "the C library's rseq area") << "), "
-                << (possible != 0 && possible < cpus ? possible : cpus) << " contexts at most";
-  } else {
-    description << "thread (" << reason << ")";
-  }
   if (!mode.per_cpu && arch::kRestartable && area.rseq_cs != nullptr) mode.has_barrier = os::register_rseq_barrier();
   next_thread_id = mode.cpu_contexts;
   set_magazine_limits(0);
   has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
+}
+
+void describe_mode(Line& description) {
+  description << "front end ";
+  if (!mode.per_cpu) {
+    description << "thread (" << mode.reason << ")";
+    return;
+  }
+  const bool own = os::rseq_owner() == os::RseqOwner::kBrimful;
+  const std::uint32_t possible = os::possible_cpus();
+  description << "percpu (" << (mode.uses_mm_cid ? "mm_cid" : "cpu_id") << " of "
+              << (own ? "our own rseq area" : "the C library's rseq area") << "), "
+              << (possible != 0 && possible < mode.cpu_contexts ? possible : mode.cpu_contexts) << " contexts at most";
 }
 
 void attach() {
@@ -164,6 +173,7 @@ void attach() {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a signal handler on this thread (the cs pointer)
   arch::brimful_thread.context_id = thread.context_id;
   state.attached = true;
+  current_context();  // what is counted from here on is counted in it
 }
 
 std::uint32_t contexts_covered() { return covered_contexts; }

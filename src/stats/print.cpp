@@ -21,11 +21,6 @@ namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 
-// When the library was initialised: for a preloaded or linked library that is the program's start.
-constinit std::uint64_t began_ns = 0;
-
-__attribute__((constructor(101))) void note_beginning() { began_ns = os::monotonic_ns(); }
-
 // Address space and usable bytes, blocks with a mapping of their own included.
 std::uint64_t reserved_bytes(const Snapshot& heap) { return heap.reserved_bytes + heap.huge_bytes; }
 std::uint64_t committed_bytes(const Snapshot& heap) { return heap.committed_bytes + heap.huge_bytes; }
@@ -244,7 +239,7 @@ void take_report(Report& into) {
   read_coverage(into.coverage);
   take_memory_report(into.memory);
   into.process = static_cast<std::uint64_t>(syscall(SYS_getpid));
-  into.run_ms = (os::monotonic_ns() - began_ns) / kNsPerMs;
+  into.run_ms = os::process_age_ms();
   into.is_per_cpu = slots::is_per_cpu();
 }
 

@@ -29,7 +29,7 @@ struct Report {
   pages::Limits limits;
   bool is_memory_short;  // pages/pressure.h
   std::uint64_t process;
-  std::uint64_t run_ms;  // since the library was initialised
+  std::uint64_t run_ms;  // since the process was started, by clock ticks (10 ms)
   bool is_per_cpu;
 };
 

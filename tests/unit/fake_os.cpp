@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/units.h"
+
 namespace brimful::testing {
 namespace {
 
@@ -62,13 +64,21 @@ bool fake_map_hugetlb(std::uintptr_t address, std::size_t bytes, unsigned /*page
 bool fake_advise(std::uintptr_t address, std::size_t bytes, os::Advice advice) {
   if (current->enter(Call::kAdvise)) return false;
   current->advices.push_back({{address, bytes}, advice});
+  if (advice == os::Advice::kPopulate) {
+    current->cpu_ns += current->populated_ns * (bytes / os::page_bytes());
+    if (current->only_pretends) return true;
+  }
   return os::linux_calls().advise(address, bytes, advice) || advice != os::Advice::kPopulate;
 }
 
 bool fake_is_resident(std::uintptr_t address) {
   ++current->residence_questions;
-  return os::linux_calls().is_resident(address);
+  return current->is_resident(address);
 }
+
+void fake_touch(std::uintptr_t address, std::size_t bytes) { current->touch(address, bytes); }
+
+std::uint64_t fake_cpu_ns() { return current->cpu_ns; }
 
 os::HugepageMode fake_hugepage_mode() {
   ++current->mode_questions;
@@ -90,6 +100,8 @@ constexpr os::Calls kFake = {fake_map,
                              fake<Call::kPurgeLazily, &os::Calls::purge_lazily>,
                              fake_advise,
                              fake_is_resident,
+                             fake_touch,
+                             fake_cpu_ns,
                              fake_hugepage_mode};
 
 }  // namespace
@@ -171,6 +183,29 @@ void FakeOs::done(Call kind, std::uint64_t start, std::size_t bytes) {
   logs_[static_cast<std::size_t>(kind)].push_back({start, bytes});
   if (kind == Call::kMap || kind == Call::kReserve || kind == Call::kResize) add(start, bytes);
   if (kind == Call::kUnmap) remove(start, bytes);
+}
+
+// By the last advice that said something about the address.
+bool FakeOs::is_advised(std::uint64_t address) const {
+  bool advised = false;
+  for (const Advised& call : advices) {
+    if (call.advice == os::Advice::kPopulate || address - call.range.start >= call.range.bytes) continue;
+    advised = call.advice == os::Advice::kHugepage;
+  }
+  return advised;
+}
+
+bool FakeOs::is_resident(std::uint64_t address) const {
+  return huge_.contains(round_down(address, kHugepageBytes)) || os::linux_calls().is_resident(address);
+}
+
+void FakeOs::touch(std::uint64_t start, std::size_t bytes) {
+  for (std::uint64_t page = start; page < start + bytes; page += os::page_bytes()) {
+    const bool advised = is_advised(page);
+    if (!advised) cpu_ns += touched_ns;
+    if (advised && huge_.insert(round_down(page, kHugepageBytes)).second) cpu_ns += hugepage_ns;
+  }
+  if (!only_pretends) os::linux_calls().touch(start, bytes);
 }
 
 void FakeOs::add(std::uint64_t start, std::size_t bytes) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "os/calls.h"
@@ -83,10 +84,19 @@ class FakeOs {
   std::size_t mode_questions = 0;
   std::size_t residence_questions = 0;
   std::vector<Advised> advices;
+  // What touching and populating cost by the fake clock, for each page, and for each hugepage that is advised. With
+  // `only_pretends` none of it is done: the kernel's pages stay where they are.
+  bool only_pretends = false;
+  std::uint64_t touched_ns = 1700;
+  std::uint64_t populated_ns = 1400;
+  std::uint64_t hugepage_ns = 200'000;
+  std::uint64_t cpu_ns = 0;
 
   // For the wrappers: counts a call; true when it is to fail.
   bool enter(Call kind);
   void done(Call kind, std::uint64_t start, std::size_t bytes);
+  void touch(std::uint64_t start, std::size_t bytes);
+  [[nodiscard]] bool is_resident(std::uint64_t address) const;
 
  private:
   struct Plan {
@@ -94,6 +104,7 @@ class FakeOs {
     std::size_t times = 0;
     bool hits();
   };
+  [[nodiscard]] bool is_advised(std::uint64_t address) const;
   void add(std::uint64_t start, std::size_t bytes);
   void remove(std::uint64_t start, std::size_t bytes);
 
@@ -103,6 +114,7 @@ class FakeOs {
   std::size_t failed_ = 0;
   std::size_t counts_[kCallKinds] = {};
   std::vector<Range> logs_[kCallKinds];
+  std::set<std::uint64_t> huge_;                   // hugepages that were touched
   std::map<std::uint64_t, std::uint64_t> mapped_;  // start → end, disjoint
 };
 

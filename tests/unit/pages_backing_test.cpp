@@ -13,6 +13,7 @@
 
 #include "config/options.h"
 #include "own_page_heap.h"
+#include "pages/fault_costs.h"
 
 namespace brimful::pages {
 namespace {
@@ -393,6 +394,95 @@ TEST(Populate, KernelsWithoutTheCallTouchWhatWasAskedForByName) {
   const MemoryRange range = heap.pages.backing().take_populate();
   populate(range);
   EXPECT_TRUE(os::linux_calls().is_resident(range.start + range.bytes - 4096));
+}
+
+// --- what hugepages and populated memory cost on this machine
+
+// A heap on a machine whose faults cost what the test says. Grows by slabs as a program does that fills them.
+struct Costly : Backed {
+  Costly() : Backed("", 8192 * kMiB) {
+    config::apply("populate:auto", config::options, nullptr);
+    os.only_pretends = true;
+  }
+  // How many of the slabs lie on hugepages.
+  std::size_t grow(std::size_t bytes) {
+    std::size_t huge = 0;
+    for (std::size_t done = 0; done < bytes; done += kGranuleBytes) {
+      const std::uint64_t start = slab();
+      populate(pages.backing().take_populate());
+      if (pages.backing().is_advised(round_down(start, kHugepageBytes))) ++huge;
+    }
+    return huge;
+  }
+  [[nodiscard]] bool is_refused() { return pages.backing().stats().is_refused; }
+};
+
+TEST(BackingCosts, HugepagesThatAreCheaperThanFaultsAreAskedForWithoutEnd) {
+  Costly heap;
+  heap.grow(Backing::kHugeFrom + kHugepageBytes);
+  EXPECT_EQ(heap.grow(200 * kMiB), 200 * kMiB / kGranuleBytes);
+  EXPECT_FALSE(heap.is_refused());
+  EXPECT_EQ(fault_costs.ns_per_page(FaultCosts::kTouched), heap.os.touched_ns);
+  EXPECT_EQ(fault_costs.ns_per_page(FaultCosts::kPopulated), heap.os.populated_ns);
+  EXPECT_EQ(fault_costs.ns_per_page(FaultCosts::kHuge), heap.os.hugepage_ns / 512);
+}
+
+TEST(BackingCosts, HugepagesThatCostMoreThanTheySaveAreRefusedAfterAFew) {
+  Costly heap;
+  heap.os.hugepage_ns = 512 * 5000;
+  heap.grow(Backing::kHugeFrom);
+  EXPECT_LE(heap.grow(100 * kMiB), 16 * kMiB / kGranuleBytes);
+  EXPECT_TRUE(heap.is_refused());
+  EXPECT_EQ(heap.pages.backing().stats().advised_bytes, 0U) << "what is not touched yet loses the advice";
+  EXPECT_EQ(heap.grow(100 * kMiB), 0U);
+}
+
+TEST(BackingCosts, OneIsTriedNowAndThenAndHugepagesComeBackWhenTheyAreCheap) {
+  Costly heap;
+  heap.os.hugepage_ns = 512 * 5000;
+  heap.grow(200 * kMiB);
+  ASSERT_TRUE(heap.is_refused());
+  EXPECT_LE(heap.grow(600 * kMiB), 3 * kHugepageBytes / kGranuleBytes);
+  ASSERT_TRUE(heap.is_refused());
+  heap.os.hugepage_ns = 512 * 400;
+  heap.grow(3000 * kMiB);
+  EXPECT_FALSE(heap.is_refused());
+  EXPECT_EQ(heap.grow(50 * kMiB), 50 * kMiB / kGranuleBytes);
+}
+
+TEST(BackingCosts, WhereACallCostsMoreThanFaultsLittleIsPopulated) {
+  Costly heap;
+  config::apply("thp:never", config::options, nullptr);
+  heap.os.populated_ns = 3 * heap.os.touched_ns;
+  heap.grow(5 * kMiB);
+  const std::size_t before = heap.pages.backing().stats().populated_bytes;
+  heap.grow(64 * kMiB);
+  EXPECT_LE(heap.pages.backing().stats().populated_bytes - before, 64 * kMiB / 8 + kGranuleBytes);
+  heap.os.populated_ns = 1;
+  heap.grow(1024 * kMiB);
+  const std::size_t later = heap.pages.backing().stats().populated_bytes;
+  heap.grow(16 * kMiB);
+  EXPECT_GE(heap.pages.backing().stats().populated_bytes - later, 16 * kMiB - kGranuleBytes) << "measured again";
+}
+
+TEST(FaultCosts, NothingIsDecidedByAFewValues) {
+  FaultCosts costs;
+  for (std::uint32_t i = 0; i < FaultCosts::kLeastValues; ++i) {
+    EXPECT_TRUE(costs.do_hugepages_pay() && costs.does_populate_pay());
+    costs.note(FaultCosts::kTouched, 8 * 1000, 8);
+    costs.note(FaultCosts::kHuge, 512 * 1100, 512);
+    costs.note(FaultCosts::kPopulated, 10 * 900, 10);
+  }
+  EXPECT_FALSE(costs.do_hugepages_pay());
+  EXPECT_TRUE(costs.does_populate_pay());
+}
+
+TEST(FaultCosts, OldValuesAreForgotten) {
+  FaultCosts costs;
+  for (int i = 0; i < 100; ++i) costs.note(FaultCosts::kHuge, 5000, 1);
+  for (int i = 0; i < 20; ++i) costs.note(FaultCosts::kHuge, 400, 1);
+  EXPECT_LE(costs.ns_per_page(FaultCosts::kHuge), 430U);
+  EXPECT_GE(costs.ns_per_page(FaultCosts::kHuge), 400U);
 }
 
 }  // namespace

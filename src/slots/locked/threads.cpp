@@ -8,7 +8,9 @@
 
 namespace brimful::slots {
 
-void choose_mode(Line& description) {
+void choose_mode() {}
+
+void describe_mode(Line& description) {
   description << "front end none (" << (config::kMiddle == config::Middle::kGlobalLock ? "global lock" : "class mutex")
               << ")";
 }
