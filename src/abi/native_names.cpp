@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The brimful_* names of include/brimful/brimful.h: the allocation calls with C's conventions (errno, special
-// arguments). The standard names are these under other labels (abi/standard.cpp). brimful_malloc, brimful_free and
-// brimful_free_sized are the fast paths themselves (arch/).
+// arguments). Most of the names are the fast paths themselves (arch/), and what
+// is here is where they go when the arguments are unusual.
 #include <errno.h>
 
 #include <bit>
@@ -15,7 +15,6 @@
 #include "brimful/brimful.h"
 #include "config/build.h"
 #include "os/calls.h"
-#include "os/errno_guard.h"
 #include "pages/page_heap.h"
 
 namespace {
@@ -33,17 +32,8 @@ bool call_user_hook(std::size_t bytes) { return user_hook != nullptr && user_hoo
 
 extern "C" {
 
-void* brimful_calloc(std::size_t count, std::size_t bytes) {
+void* brimful::arch::brimful_calloc_slow(std::size_t count, std::size_t bytes) {
   return or_enomem(brimful::alloc::allocate_zeroed(count, bytes));
-}
-
-void* brimful_realloc(void* pointer, std::size_t bytes) {
-  if (pointer == nullptr) return brimful_malloc(bytes);
-  if (bytes == 0) {
-    brimful_free(pointer);
-    return nullptr;
-  }
-  return or_enomem(brimful::alloc::reallocate(pointer, bytes));
 }
 
 void* brimful_reallocarray(void* pointer, std::size_t count, std::size_t bytes) {
@@ -52,7 +42,7 @@ void* brimful_reallocarray(void* pointer, std::size_t count, std::size_t bytes) 
   return brimful_realloc(pointer, total);
 }
 
-void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+void* brimful::arch::brimful_aligned_alloc_slow(std::size_t alignment, std::size_t bytes) {
   if (!brimful::is_power_of_two(alignment)) {
     errno = EINVAL;
     return nullptr;
@@ -60,7 +50,7 @@ void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return or_enomem(brimful::alloc::allocate_aligned(alignment, bytes));
 }
 
-void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
+void* brimful::arch::brimful_memalign_slow(std::size_t alignment, std::size_t bytes) {
   // As glibc: above 2^63 no power of two is left to round up to; up to there it is the memory that is missing.
   constexpr std::size_t kMostAlignment = SIZE_MAX / 2 + 1;
   if (alignment > kMostAlignment) {
@@ -70,22 +60,13 @@ void* brimful_memalign(std::size_t alignment, std::size_t bytes) {
   return or_enomem(brimful::alloc::allocate_aligned(std::bit_ceil(alignment), bytes));
 }
 
-int brimful_posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+int brimful::arch::brimful_posix_memalign_slow(void** result, std::size_t alignment, std::size_t bytes) {
   if (!brimful::is_power_of_two(alignment) || alignment < sizeof(void*)) return EINVAL;
-  void* block = nullptr;
-  {
-    const brimful::os::ErrnoGuard guard;
-    block = brimful::alloc::allocate_aligned(alignment, bytes);
-  }
   // POSIX leaves open what becomes of errno. Programs that look there have glibc in mind, which says the same in both.
-  if (or_enomem(block) == nullptr) return ENOMEM;
+  void* block = or_enomem(brimful::alloc::allocate_aligned(alignment, bytes));
+  if (block == nullptr) return ENOMEM;
   *result = block;
   return 0;
-}
-
-std::size_t brimful_usable_size(const void* pointer) {
-  if (pointer == nullptr) return 0;
-  return brimful::alloc::usable_bytes(pointer, "malloc_usable_size");
 }
 
 void brimful_free_aligned_sized(void* pointer, std::size_t alignment, std::size_t bytes) {

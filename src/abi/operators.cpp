@@ -58,24 +58,20 @@ bool handler_made_room() {
                                                 << ") failed, and there is no C++ run time to throw bad_alloc");
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  return alignment <= 16 ? brimful_malloc(bytes) : brimful::alloc::allocate_aligned(alignment, bytes);
-}
-
 void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* block = allocate(bytes, alignment);
+  void* block = brimful::alloc::allocate_aligned(alignment, bytes);
   while (block == nullptr) {
     if (!handler_made_room()) throw_bad_alloc(bytes);
-    block = allocate(bytes, alignment);
+    block = brimful::alloc::allocate_aligned(alignment, bytes);
   }
   return block;
 }
 
 void* allocate_or_null(std::size_t bytes, std::size_t alignment) noexcept {
-  void* block = allocate(bytes, alignment);
+  void* block = brimful::alloc::allocate_aligned(alignment, bytes);
   if (block != nullptr) return block;
   try {
-    while (block == nullptr && handler_made_room()) block = allocate(bytes, alignment);
+    while (block == nullptr && handler_made_room()) block = brimful::alloc::allocate_aligned(alignment, bytes);
     return block;
   } catch (...) {
     return nullptr;
@@ -90,14 +86,12 @@ extern "C" void* brimful::arch::brimful_new_slow(std::size_t bytes) {
   return block != nullptr ? block : allocate_or_throw(bytes, 1);
 }
 
+extern "C" void* brimful::arch::brimful_new_aligned_slow(std::size_t bytes, std::size_t alignment) {
+  return allocate_or_throw(bytes, alignment);
+}
+
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes, 1); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate_or_null(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
 void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return allocate_or_null(bytes, static_cast<std::size_t>(alignment));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The standard names: C, POSIX, glibc. malloc, free, free_sized and the plain operators are labels on the fast paths
-// (arch/); what is here has work of its own. Present in builds that replace the system's allocator only.
+// The standard names: C, POSIX, glibc. Most of them are labels on the fast paths (arch/); what is here has work of its own.
+// Present in builds that replace the system's allocator only.
 #include <errno.h>
 #include <malloc.h>
 
@@ -14,17 +14,8 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
-void* calloc(std::size_t count, std::size_t bytes) noexcept { return brimful_calloc(count, bytes); }
-void* realloc(void* pointer, std::size_t bytes) noexcept { return brimful_realloc(pointer, bytes); }
 void* reallocarray(void* pointer, std::size_t count, std::size_t bytes) noexcept {
   return brimful_reallocarray(pointer, count, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  return brimful_aligned_alloc(alignment, bytes);
-}
-void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return brimful_memalign(alignment, bytes); }
-int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) noexcept {
-  return brimful_posix_memalign(result, alignment, bytes);
 }
 void* valloc(std::size_t bytes) noexcept { return brimful_memalign(brimful::os::page_bytes(), bytes); }
 void* pvalloc(std::size_t bytes) noexcept {
@@ -35,17 +26,13 @@ void* pvalloc(std::size_t bytes) noexcept {
   }
   return brimful_memalign(page, brimful::round_up(bytes, page));
 }
-std::size_t malloc_usable_size(void* pointer) noexcept { return brimful_usable_size(pointer); }
 void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t bytes) {
   brimful_free_aligned_sized(pointer, alignment, bytes);
 }
 
-void* __libc_calloc(std::size_t count, std::size_t bytes) { return brimful_calloc(count, bytes); }
-void* __libc_realloc(void* pointer, std::size_t bytes) { return brimful_realloc(pointer, bytes); }
 void* __libc_reallocarray(void* pointer, std::size_t count, std::size_t bytes) {
   return brimful_reallocarray(pointer, count, bytes);
 }
-void* __libc_memalign(std::size_t alignment, std::size_t bytes) { return brimful_memalign(alignment, bytes); }
 void* __libc_valloc(std::size_t bytes) { return valloc(bytes); }
 void* __libc_pvalloc(std::size_t bytes) { return pvalloc(bytes); }
 

@@ -57,7 +57,7 @@ Run* enclosing_run(std::uint64_t address) {
 [[noreturn]] void bad_pointer(std::uint64_t address, const char* call) {
   const Header* owner = meta::header_of(address);
   bool was_used = false;
-  if (owner->kind != Kind::kSlab || address - owner->start >= owner->count * kSizeClasses[owner->size_class].bytes) {
+  if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * owner->bytes) {
     owner = nullptr;
     if (slots::thread_state.depth <= 1) {  // deeper, this thread may hold the lock already
       const sync::MutexLock guard(pages::heap.lock);
@@ -77,7 +77,7 @@ Run* enclosing_run(std::uint64_t address) {
     case Kind::kSlab: {
       auto* slab = static_cast<Slab*>(header);
       const std::uint64_t index = slab->index_of(address);
-      if (index < slab->count) {
+      if (index < slab->count()) {
         block.slab = slab;
         block.index = index;
         return block;
@@ -102,17 +102,19 @@ void check_destroyed(std::uint64_t address, const char* call) {
   // relaxed: a block that was destroyed before the program asks about it
   if (BRIMFUL_LIKELY(header->owner.load(std::memory_order_relaxed) != kOwnerDestroyed)) return;
   if (header->kind == Kind::kLarge ? header->start == address
-                                   : static_cast<const Slab*>(header)->index_of(address) < header->count) {
+                                   : static_cast<const Slab*>(header)->index_of(address) < static_cast<const Slab*>(header)->count()) {
     meta::report_destroyed(call, address);
   }
 }
 
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
-  check_destroyed(address, call);
   Block block = find_in_windows(address);
   if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
-  if (BRIMFUL_UNLIKELY(!block.exists())) bad_pointer(address, call);
+  if (BRIMFUL_UNLIKELY(!block.exists())) {
+    check_destroyed(address, call);
+    bad_pointer(address, call);
+  }
   return block;
 }
 
@@ -122,15 +124,16 @@ bool is_live(Slab* slab, std::uint64_t index) {
   return (slots::free_bits(slab, group) >> (index % kGroupObjects) & 1) == 0;
 }
 
-void check_live(const Block& block, const char* call) {
-  if (block.slab != nullptr && !is_live(block.slab, block.index)) {
-    meta::report_double_free(call, *block.slab, block.index);
-  }
+[[noreturn]] BRIMFUL_COLD void not_live(const Block& block, const char* call) {
+  check_destroyed(block.slab->object(block.index), call);
+  meta::report_double_free(call, *block.slab, block.index);
 }
 
-std::size_t bytes_of(const Block& block) {
-  return block.slab != nullptr ? block.slab->shape().bytes : block.run->bytes;
+void check_live(const Block& block, const char* call) {
+  if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
+
+std::size_t bytes_of(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
 
 // realloc() leaves an object where it is while it fits and at least half of it is used.
 bool may_stay(std::size_t bytes, std::size_t usable) {
@@ -216,13 +219,27 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  if (alignment <= kObjectAlignment) return arch::brimful_malloc(bytes);
-  if (has_current_heap()) return allocate_in_current_heap(bytes, alignment);
-  const std::size_t index = class_of_aligned(bytes, alignment);
-  return index < kClassCount ? allocate_class(index, bytes) : allocate_run_of(bytes, alignment);
+  if (class_of_aligned(bytes, alignment) < kClassCount) return arch::brimful_malloc(aligned_request(bytes, alignment));
+  return has_current_heap() ? allocate_in_current_heap(bytes, alignment) : allocate_run_of(bytes, alignment);
 }
 
-void* reallocate(void* pointer, std::size_t bytes) {
+namespace {
+
+// To a block of `bytes` bytes of the heap, 0: of none.
+void* move(void* pointer, std::size_t old_bytes, std::size_t bytes, std::uint32_t heap) {
+  void* moved = heap != 0 ? allocate_beside(heap, bytes) : arch::brimful_malloc(bytes);
+  if (BRIMFUL_UNLIKELY(moved == nullptr)) {
+    if (bytes > old_bytes) return nullptr;
+    shrink_was_refused = true;
+    return pointer;
+  }
+  memcpy(moved, pointer, bytes < old_bytes ? bytes : old_bytes);
+  arch::brimful_free(pointer);
+  return moved;
+}
+
+// Of a heap, or above the classes, or for a thread with a current heap.
+void* reallocate_any(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
   const slots::OutsideHeap outside;  // a block stays in its heap, or in none
   const std::uint64_t address = address_of(pointer);
@@ -243,15 +260,18 @@ void* reallocate(void* pointer, std::size_t bytes) {
       if (resized != nullptr) return resized;
     }
   }
-  void* moved = heap != 0 ? allocate_beside(heap, bytes) : arch::brimful_malloc(bytes);
-  if (moved == nullptr) {
-    if (bytes > old_bytes) return nullptr;
-    shrink_was_refused = true;
-    return pointer;
+  return move(pointer, old_bytes, bytes, heap);
+}
+
+}  // namespace
+
+void* reallocate(void* pointer, std::size_t bytes) {
+  const Block block = find_in_windows(address_of(pointer));
+  if (block.slab == nullptr || slots::heap_number(block.slab) != 0 || has_current_heap()) {
+    return reallocate_any(pointer, bytes);
   }
-  memcpy(moved, pointer, bytes < old_bytes ? bytes : old_bytes);
-  arch::brimful_free(pointer);
-  return moved;
+  check_live(block, "realloc");
+  return may_stay(bytes, block.slab->bytes) ? pointer : move(pointer, block.slab->bytes, bytes, 0);
 }
 
 std::size_t usable_bytes(const void* pointer, const char* call) {
@@ -350,6 +370,21 @@ void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
   if (pointer == nullptr) return;
   alloc::check_size(pointer, bytes, kObjectAlignment);
   brimful_free(pointer);
+}
+
+std::size_t brimful::arch::brimful_usable_size_slow(const void* pointer) {
+  return pointer != nullptr ? alloc::usable_bytes(pointer, "malloc_usable_size") : 0;
+}
+
+void* brimful::arch::brimful_realloc_slow(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return brimful_malloc(bytes);
+  if (bytes == 0) {
+    brimful_free(pointer);
+    return nullptr;
+  }
+  void* block = alloc::reallocate(pointer, bytes);
+  if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
+  return block;
 }
 
 void brimful::arch::brimful_free_twice(void* pointer) {

@@ -8,7 +8,7 @@
 /* struct Header: what a granule's table entry points at. */
 #define BRIMFUL_HEADER_START 0
 #define BRIMFUL_HEADER_MULTIPLIER 8
-#define BRIMFUL_HEADER_COUNT 16
+#define BRIMFUL_HEADER_BYTES 16
 #define BRIMFUL_HEADER_OWNER 24
 #define BRIMFUL_HEADER_LAST_OWNER 28
 #define BRIMFUL_HEADER_COUNTDOWN 32

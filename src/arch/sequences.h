@@ -78,13 +78,33 @@ void* brimful_malloc(std::size_t bytes);
 void brimful_free(void* pointer);
 // free() that first checks that `bytes` names the object's class.
 void brimful_free_sized(void* pointer, std::size_t bytes);
+// Nothing but loads: the header, and the words for realloc(), which stays where it is while at least half is used.
+std::size_t brimful_usable_size(const void* pointer);
+void* brimful_realloc(void* pointer, std::size_t bytes);
+// Objects on multiples of `alignment`, a power of two: malloc() of a little more.
+void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes);
+void* brimful_memalign(std::size_t alignment, std::size_t bytes);
+int brimful_posix_memalign(void** result, std::size_t alignment, std::size_t bytes);
+// malloc(), and memset() where the program may have written.
+void* brimful_calloc(std::size_t count, std::size_t bytes);
 // operator new: as malloc, but a failure goes to the new-handler and bad_alloc.
 BRIMFUL_HIDDEN void* brimful_new(std::size_t bytes);
+BRIMFUL_HIDDEN void* brimful_new_aligned(std::size_t bytes, std::size_t alignment);
 
-// Where the fast paths go when they can't commit. Defined in alloc/.
+// Where the fast paths go when they can't commit, or when the arguments are not those of an object of a class. Defined in
+// alloc/ and, where C has rules about arguments and errno, in abi/.
 BRIMFUL_HIDDEN void* brimful_malloc_slow(std::size_t bytes);
 BRIMFUL_HIDDEN void* brimful_new_slow(std::size_t bytes);
+BRIMFUL_HIDDEN void* brimful_new_aligned_slow(std::size_t bytes, std::size_t alignment);
+BRIMFUL_HIDDEN void* brimful_aligned_alloc_slow(std::size_t alignment, std::size_t bytes);
+BRIMFUL_HIDDEN void* brimful_memalign_slow(std::size_t alignment, std::size_t bytes);
+BRIMFUL_HIDDEN int brimful_posix_memalign_slow(void** result, std::size_t alignment, std::size_t bytes);
+BRIMFUL_HIDDEN void* brimful_calloc_slow(std::size_t count, std::size_t bytes);
 BRIMFUL_HIDDEN void brimful_free_sized_slow(void* pointer, std::size_t bytes);
+// No object of a slab, or nullptr.
+BRIMFUL_HIDDEN std::size_t brimful_usable_size_slow(const void* pointer);
+// It has to move, or others free objects of its slab, or it is no slab's object, or free.
+BRIMFUL_HIDDEN void* brimful_realloc_slow(void* pointer, std::size_t bytes);
 // The slab has another owner or none, or it is no slab's object, or the sequence was aborted.
 BRIMFUL_HIDDEN void brimful_free_slow(void* pointer);
 // The object was free before.

@@ -119,13 +119,19 @@ constexpr ClassId class_of(std::size_t bytes) {
   return static_cast<ClassId>(16 + (top - 8) * 8 + step);
 }
 
+// What to ask for to get `bytes` (0 … kMaxClassBytes) on a multiple of `alignment` (a power of two up to kMaxClassBytes):
+// the next multiple of it. Classes lie a power of two apart: where the alignment divides this step, all of them are
+// multiples of it; where the step divides the alignment, its multiples are classes. Above kMaxClassBytes: none will do.
+constexpr std::size_t aligned_request(std::size_t bytes, std::size_t alignment) {
+  return round_up(bytes + (bytes == 0 ? 1 : 0), alignment);
+}
+
 // The smallest class that holds `bytes` and whose objects all lie on multiples of `alignment` (a power of two);
 // kClassCount when there is none.
 constexpr std::size_t class_of_aligned(std::size_t bytes, std::size_t alignment) {
   if (bytes > kMaxClassBytes || alignment > kMaxClassBytes) return kClassCount;
-  std::size_t index = class_of(bytes < alignment ? alignment : bytes);
-  while (index < kClassCount && (kSizeClasses[index].bytes & (alignment - 1)) != 0) ++index;
-  return index;
+  const std::size_t request = aligned_request(bytes, alignment);
+  return request <= kMaxClassBytes ? class_of(request) : kClassCount;
 }
 
 namespace classes_detail {

@@ -10,7 +10,9 @@
 #include "os/calls.h"
 
 namespace brimful::meta {
-constinit Header none = {0, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, kNoClass, 0};
+
+// Its start is so far from any address of a program that none is an object of it.
+constinit Header none = {std::uint64_t{1} << 63, 1, 0, kOwnerReleased, 0, 1, Kind::kNone, kNoClass, 0};
 
 namespace {
 

@@ -64,10 +64,16 @@ inline constexpr std::uint32_t kFirstSpecialOwner = kOwnerDetached;
 // The class of headers that are no slab's: no request has it.
 inline constexpr ClassId kNoClass = 0xFF;
 
+// A large block is an object by itself: its start is number 0, and no other address that a program can have gives a
+// number below kMaxObjects. The addresses that would be numbers n = 1 … 4095 lie n · (2^35 + 1) granules away, which is
+// further than the 2^47 bytes of an address space, whichever way round it is counted. The table leads there from other
+// addresses than its own: it is indexed by a few bits.
+inline constexpr std::uint64_t kRunMultiplier = classes_detail::inverse((std::uint64_t{1} << 35) + 1);
+
 struct Header {
   std::uint64_t start;       // address of the first byte
-  std::uint64_t multiplier;  // slabs: of the class; else 1
-  std::uint64_t count;       // slabs: objects; else 0
+  std::uint64_t multiplier;  // slabs: of the class; large and huge blocks: kRunMultiplier
+  std::uint64_t bytes;       // that may be used: slabs: of each object; large and huge blocks: from start on; else 0
   // A context's id or kOwner…; changed by its owner, by a CAS from an ownerless state, or under the list's lock.
   std::atomic<std::uint32_t> owner;
   // Who detached it; written before owner becomes kOwnerDetached. Of a heap's slabs and blocks: the heap's number (else 0).
@@ -111,8 +117,10 @@ struct Slab : Header {
   }
 
   [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }
-  [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
-  // The number of the object that starts at `address`; anything else gives a number not below `count`.
+  // Objects, live or free.
+  [[nodiscard]] std::uint64_t count() const { return std::uint64_t{groups} * kGroupObjects; }
+  [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * bytes; }
+  // The number of the object that starts at `address`; anything else gives a number not below count().
   [[nodiscard]] std::uint64_t index_of(std::uint64_t address) const {
     return std::rotr((address - start) * multiplier, BRIMFUL_DIVISION_SHIFT);
   }
@@ -134,7 +142,6 @@ struct Run : Header {
   Run* right;
   Run* next;  // blocks whose free() waits for the heap lock; huge blocks that are kept
   Run* prev;
-  std::uint64_t bytes;     // usable, from start
   std::uint64_t stamp_ms;  // kept huge blocks: when it was freed
   GranuleCount granules;
   bool dirty;      // was another block before, so it holds anything
@@ -144,7 +151,7 @@ struct Run : Header {
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);
 static_assert(offsetof(Header, multiplier) == BRIMFUL_HEADER_MULTIPLIER);
-static_assert(offsetof(Header, count) == BRIMFUL_HEADER_COUNT);
+static_assert(offsetof(Header, bytes) == BRIMFUL_HEADER_BYTES);
 static_assert(offsetof(Header, owner) == BRIMFUL_HEADER_OWNER &&
               offsetof(Header, last_owner) == BRIMFUL_HEADER_LAST_OWNER);
 static_assert(offsetof(Header, countdown) == BRIMFUL_HEADER_COUNTDOWN);

@@ -27,7 +27,7 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
     const auto& slab = *static_cast<const Slab*>(owner);
     const std::uint32_t bytes = slab.shape().bytes;
     const std::uint64_t inside = (pointer - slab.start) % bytes;
-    if (inside != 0 && (pointer - slab.start) / bytes < slab.count) {
+    if (inside != 0 && (pointer - slab.start) / bytes < slab.count()) {
       begin(pointer % kObjectAlignment != 0 ? "misaligned pointer" : "interior pointer");
       if (pointer % kObjectAlignment != 0) line << "not a multiple of 16; ";
       line << inside << " bytes into a " << bytes << "-byte object (size class " << bytes << ") that starts at "

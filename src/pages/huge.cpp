@@ -35,7 +35,7 @@ Run* HugeBlocks::allocate(std::size_t bytes, std::size_t alignment) {
     start = aligned;
   }
   block->start = start;
-  block->multiplier = 1;
+  block->multiplier = kRunMultiplier;
   block->owner.store(kOwnerLive, std::memory_order_relaxed);  // relaxed: guarded by the heap lock
   block->kind = Kind::kHuge;
   block->size_class = kNoClass;

@@ -23,7 +23,7 @@ Run* make_run(std::size_t usable, Place place) {
     heap.arena.free(run, sizeof(Run));
     return nullptr;
   }
-  run->multiplier = 1;
+  run->multiplier = kRunMultiplier;
   run->kind = Kind::kLarge;
   run->size_class = kNoClass;
   run->bytes = usable;

@@ -32,7 +32,7 @@ inline void set_word(Slab* slab, unsigned group, std::uint64_t bits) {
 // A slab's `least` says nothing else here: it is a stand-in's, in the heap's list of those.
 inline bool is_lent(const Slab* slab) { return slab->least != 0; }
 
-inline bool is_full(const Slab* slab) { return live_objects(slab) == static_cast<std::int32_t>(slab->count); }
+inline bool is_full(const Slab* slab) { return live_objects(slab) == static_cast<std::int32_t>(slab->count()); }
 inline std::size_t bytes_of(const Slab* slab) { return GranuleCount(slab->shape().granules).bytes(); }
 
 inline bool is_time_to_look(UserHeap& heap) {

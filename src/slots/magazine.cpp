@@ -53,7 +53,7 @@ Slab* slab_of(std::uint64_t object, ClassId size_class) {
   Header* header = meta::header_of(object);
   auto* slab = static_cast<Slab*>(header);
   if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || header->size_class != size_class ||
-                       slab->index_of(object) >= slab->count)) {
+                       slab->index_of(object) >= slab->count())) {
     meta::report_bad_pointer("free", object, true, nullptr);
   }
   return slab;

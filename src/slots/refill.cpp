@@ -110,7 +110,7 @@ Refill detach_full(Context* context, ClassId size_class) {
 
 // An eighth of its objects, or of large ones as many as are offered at a time.
 unsigned least_to_use(const Slab* slab) {
-  const auto share = static_cast<unsigned>(slab->count / 8);
+  const auto share = static_cast<unsigned>(slab->count() / 8);
   const unsigned offered = kOfferedBytes / slab->shape().bytes;
   return offered < 1 ? 1 : offered < share ? offered : share;
 }

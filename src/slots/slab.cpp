@@ -75,7 +75,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   const SizeClass& shape = kSizeClasses[size_class];
   slab->start = parts.start;
   slab->multiplier = shape.multiplier;
-  slab->count = std::uint64_t{shape.groups} * kGroupObjects;
+  slab->bytes = shape.bytes;
   slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
   slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
   slab->countdown.store(shape.groups, std::memory_order_relaxed);  // relaxed: as above
@@ -116,7 +116,7 @@ void purge_slab(Slab* slab, InUse in_use) {
       }
     }
   }
-  if (run != 0) purge_pages(run, slab->object(slab->count));
+  if (run != 0) purge_pages(run, slab->object(slab->count()));
 }
 
 bool has_news(Slab* slab) {

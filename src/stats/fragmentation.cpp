@@ -40,7 +40,7 @@ std::uint64_t live_bytes(Slab* slab, ResidentPages& pages, std::uint64_t& live) 
       }
     }
   }
-  return in_run ? bytes + pages.bytes(slab->object(begin), slab->object(slab->count)) : bytes;
+  return in_run ? bytes + pages.bytes(slab->object(begin), slab->object(slab->count())) : bytes;
 }
 
 void add_slab(MemoryReport& into, Slab* slab, ResidentPages& pages) {

@@ -27,8 +27,8 @@ void take_snapshot(Snapshot& into) {
       ClassUse& use = into.classes[slab->size_class];
       ++use.slabs;
       use.free += free;
-      use.live += slab->count - free;
-      into.live_bytes += (slab->count - free) * slab->shape().bytes;
+      use.live += slab->count() - free;
+      into.live_bytes += (slab->count() - free) * slab->shape().bytes;
       into.slab_free_bytes += std::uint64_t{free} * slab->shape().bytes;
     } else if (header->kind == Kind::kLarge && !pages::is_live(static_cast<Run*>(header))) {
       into.dirty_bytes += static_cast<Run*>(header)->granules.bytes();

@@ -7,9 +7,10 @@ from the symbol, straight on through conditional jumps (they lead to slow paths)
 another entry point (a sized delete whose size is right goes on as a free), along unconditional
 jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 30
 (the thirtieth keeps the pointer for the slow paths: docs/design/0012); operator new and delete the
-same. A free of another context's object, which goes into a magazine:
-75. On the path there may be no call, no lock prefix, and no exchange with memory (which locks
-without saying so).
+same. A free of another context's object, which goes into a magazine: 75; free(NULL), which takes
+two jumps. On the path there may be no call, but to malloc, whose own path is counted then, and
+calloc()'s to memset(), which is not; no lock prefix, and no exchange with memory (which locks without
+saying so).
 
 Second, every restartable section that the library registers is checked for the invariant that
 the design rests on: the last instruction of the section, and no other, writes to memory (the
@@ -49,7 +50,17 @@ BUDGETS = {
     "_ZdaPv": 30,
     "_ZdlPvm": 39,  # sized delete compares the size with the object's, then it is a free
     "_ZdaPvm": 39,
+    "malloc_usable_size": 12,
+    "realloc": 25,  # that stays where it is
+    "calloc": 34,  # to the jump that leads to memset()
+    "aligned_alloc": 27,
+    "memalign": 27,
+    "posix_memalign": 38,
+    "_ZnwmSt11align_val_t": 27,  # operator new(size_t, align_val_t)
+    "_ZnamSt11align_val_t": 27,
 }
+# free(NULL): no object starts there; the slow path looks at it first.
+FREE_NULL_BUDGET = 16
 # Functions with a section that prepares before it commits (writes more than once). An abort between
 # two of the writes must leave a state that every other path can go on from; that is proven where the
 # section is written, and a new one has to be entered here by hand.
@@ -85,6 +96,14 @@ class Instruction:
         """Where a direct jump goes."""
         found = re.match(r"([0-9a-f]+)(?:\s|$)", self.operands)
         return int(found[1], 16) if found else None
+
+    def is_call(self) -> bool:
+        """True for a call, whatever it leads to."""
+        return self.mnemonic.startswith("call")
+
+    def leaves_for_memset(self) -> bool:
+        """True for the jump that ends calloc()."""
+        return self.mnemonic == "jmp" and "<memset" in self.operands
 
     def writes_memory(self) -> bool:
         """True when the destination (AT&T: the last operand) is memory."""
@@ -129,21 +148,38 @@ def symbols() -> dict[str, int]:
 
 
 def hit_path(
-    listing: dict[int, Instruction], start: int, entry_points: set[int]
+    listing: dict[int, Instruction], start: int, entry_points: set[int], takes: int = 0
 ) -> list[Instruction]:
-    """The instructions from an entry point to the first ret."""
+    """The instructions from an entry point to the last ret.
+
+    The first `takes` conditional jumps are taken, whatever they lead to.
+    """
     order = sorted(listing)
     following = dict(itertools.pairwise(order))
     path: list[Instruction] = []
+    returns: list[int | None] = []
     address: int | None = start
     while address is not None and address in listing and len(path) < LONGEST_WALK:
         instruction = listing[address]
         path.append(instruction)
+        target, behind = instruction.target(), following.get(address)
         if instruction.mnemonic.startswith("ret"):
+            if not returns:
+                return path
+            address = returns.pop()
+        elif instruction.is_call() and target in entry_points:
+            returns.append(behind)
+            address = target
+        elif instruction.leaves_for_memset():
             return path
-        is_jump = instruction.mnemonic.startswith("j")
-        is_taken = instruction.mnemonic == "jmp" or instruction.target() in entry_points
-        address = instruction.target() if is_jump and is_taken else following.get(address)
+        elif instruction.mnemonic == "jmp":
+            address = target
+        elif instruction.mnemonic.startswith("j"):
+            is_taken = target in entry_points or takes > 0
+            takes -= 1
+            address = target if is_taken else behind
+        else:
+            address = behind
     return path
 
 
@@ -161,10 +197,10 @@ def foreign_path(
     return []
 
 
-def path_faults(path: list[Instruction], budget: int) -> list[str]:
+def path_faults(path: list[Instruction], budget: int, entry_points: set[int]) -> list[str]:
     """What is wrong with a hit path."""
     faults = []
-    if not path or not path[-1].mnemonic.startswith("ret"):
+    if not path or not (path[-1].mnemonic.startswith("ret") or path[-1].leaves_for_memset()):
         return ["no such path, or it does not end with ret (a loop, or a jump out of the library)"]
     if len(path) > budget:
         faults.append(f"{len(path)} instructions, the budget is {budget}")
@@ -173,7 +209,8 @@ def path_faults(path: list[Instruction], budget: int) -> list[str]:
             faults.append(f"lock prefix: {instruction.text}")
         if instruction.mnemonic.startswith("xchg") and "(" in instruction.operands:
             faults.append(f"exchange with memory: {instruction.text}")
-        if instruction.mnemonic.startswith(("call", "syscall", "mfence")):
+        is_unknown = instruction.is_call() and instruction.target() not in entry_points
+        if is_unknown or instruction.mnemonic.startswith(("syscall", "mfence")):
             faults.append(f"{instruction.mnemonic}: {instruction.text}")
     return faults
 
@@ -270,9 +307,10 @@ def main() -> int:
     }
     foreign = foreign_path(listing, paths["free"][0], starts)
     paths["free of another context's object"] = (foreign, FOREIGN_BUDGET)
+    paths["free(NULL)"] = (hit_path(listing, table["free"], set(), takes=2), FREE_NULL_BUDGET)
     passed = failed = 0
     for name, (path, budget) in paths.items():
-        faults = path_faults(path, budget)
+        faults = path_faults(path, budget, entry_points)
         passed, failed = passed + (not faults), failed + bool(faults)
         verdict = "FAIL" if faults else "ok  "
         print(f"{verdict} {name}: {len(path)} of at most {budget} instructions")

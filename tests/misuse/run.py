@@ -172,7 +172,10 @@ def all_cases() -> list[Case]:
     for kind, fault in (("stack", FOREIGN), ("garbage", FOREIGN), ("interior", INTERIOR)):
         cases.append(Case("usable_size_bad", (kind,), fault, "malloc_usable_size"))
         cases.append(Case("realloc_bad", (kind,), fault, "realloc"))
-    cases.append(Case("usable_size_bad", ("freed",), FREED, "malloc_usable_size"))
+    # The default tier answers for any object of a slab, live or not: docs/design/0025.
+    cases.append(
+        Case("usable_size_bad", ("freed",), FREED, "malloc_usable_size", conf="tier:hardened")
+    )
     cases.append(Case("realloc_bad", ("data",), FOREIGN, "realloc"))
     return cases + heap_cases()
 

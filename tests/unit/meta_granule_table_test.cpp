@@ -29,9 +29,14 @@ class GranuleTableTest : public ::testing::Test {
 TEST_F(GranuleTableTest, LooksUpTheNoneHeaderForAnyAddressOfAnEmptyTable) {
   ASSERT_TRUE(table_.reserve(4096));
   std::mt19937_64 random(5);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(table_.look_up(random()), &none);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t address = random();
+    EXPECT_EQ(table_.look_up(address), &none);
+    const std::uint64_t granule = address >> 17 & ~std::uint64_t{0xFFFF};  // of a program's address space
+    EXPECT_GE(static_cast<Slab&>(none).index_of(granule), std::uint64_t{BRIMFUL_MAX_OBJECTS}) << granule;
+  }
   EXPECT_EQ(none.kind, Kind::kNone);
-  EXPECT_EQ(none.count, 0U);
+  EXPECT_EQ(none.bytes, 0U);
   EXPECT_EQ(none.multiplier, 1U);
 }
 

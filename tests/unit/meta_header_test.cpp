@@ -16,7 +16,8 @@ void fill(Slab& slab, ClassId id, std::uint64_t start) {
   slab.start = start;
   slab.multiplier = kSizeClasses[id].multiplier;
   slab.size_class = id;
-  slab.count = std::uint64_t{kSizeClasses[id].groups} * kGroupObjects;
+  slab.bytes = kSizeClasses[id].bytes;
+  slab.groups = kSizeClasses[id].groups;
 }
 
 TEST(IndexOf, IsBelowTheCountForStartsOfObjectsOnly) {
@@ -25,9 +26,9 @@ TEST(IndexOf, IsBelowTheCountForStartsOfObjectsOnly) {
     fill(slab, static_cast<ClassId>(id), 0x7F1234560000);
     const std::int64_t size = kSizeClasses[id].bytes;
     for (std::int64_t offset = -70000; offset < 140000; offset += id % 8 == 0 ? 1 : 7) {
-      const bool starts = offset >= 0 && offset % size == 0 && offset / size < static_cast<std::int64_t>(slab.count);
+      const bool starts = offset >= 0 && offset % size == 0 && offset / size < static_cast<std::int64_t>(slab.count());
       const std::uint64_t index = slab.index_of(slab.start + static_cast<std::uint64_t>(offset));
-      ASSERT_EQ(index < slab.count, starts) << size << " " << offset;
+      ASSERT_EQ(index < slab.count(), starts) << size << " " << offset;
       if (starts) {
         ASSERT_EQ(index, static_cast<std::uint64_t>(offset / size));
       }
@@ -42,10 +43,26 @@ TEST(IndexOf, IsNotBelowTheCountForAddressesFarAway) {
       Slab slab = {};
       fill(slab, static_cast<ClassId>(id), random() >> 17 & ~std::uint64_t{0xFFFF});  // 47 bits, as user space has
       const std::uint64_t address = random() >> (13 + random() % 40);                 // up to 51 bits
-      if (address - slab.start < slab.count * kSizeClasses[id].bytes) continue;
-      ASSERT_GE(slab.index_of(address), slab.count) << kSizeClasses[id].bytes;
-      ASSERT_GE(slab.index_of(0), slab.count) << "NULL";
+      if (address - slab.start < slab.count() * slab.bytes) continue;
+      ASSERT_GE(slab.index_of(address), slab.count()) << kSizeClasses[id].bytes;
+      ASSERT_GE(slab.index_of(0), slab.count()) << "NULL";
     }
+  }
+}
+
+// What malloc_usable_size() relies on, which asks for no owner: the table leads to a header from other addresses, too.
+TEST(IndexOf, OfALargeBlockIsSmallForItsStartOnly) {
+  std::mt19937_64 random(7);
+  Slab run = {};
+  run.multiplier = kRunMultiplier;
+  for (int i = 0; i < 100000; ++i) {
+    run.start = random() >> 17 & ~std::uint64_t{0xFFFF};  // 47 bits, as user space has
+    ASSERT_EQ(run.index_of(run.start), 0U);
+    for (const std::uint64_t granules : {std::uint64_t{1}, std::uint64_t{512}, random() % 4096 + 1, random() >> 33}) {
+      ASSERT_GE(run.index_of(run.start + granules * kGranuleBytes), std::uint64_t{BRIMFUL_MAX_OBJECTS}) << granules;
+      ASSERT_GE(run.index_of(run.start - granules * kGranuleBytes), std::uint64_t{BRIMFUL_MAX_OBJECTS}) << granules;
+    }
+    ASSERT_GE(run.index_of(random() >> 17), std::uint64_t{BRIMFUL_MAX_OBJECTS});
   }
 }
 

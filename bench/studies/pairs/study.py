@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """malloc+free pairs on a heap of K live objects freed in random order, all allocators compared.
 
-Every sample is a fresh process (pair.cpp) of a fraction of a second. In each round every cell (K,
-size) is visited once, and in a cell every allocator once, both in an order drawn anew; all allocators
+The other calls that programs make often are measured on a heap of 20,000 objects of mixed sizes.
+
+Every sample is a fresh process (pair.cpp) of a fraction of a second. In each round every cell
+(call, K, size) is visited once, and in a cell every allocator once, both in an order drawn anew; all allocators
 of a round get the same random places and sizes. Per cell the medians are shown, and both front ends of
 brimful against the best rival: the median of the ratios of the same round, with its 95 % bootstrap
 interval. The best rival is the one with the lowest median in that cell, so brimful is compared with no
@@ -30,12 +32,21 @@ from brimful.bench.study.records import Record
 SOURCE = Path(__file__).with_name("pair.cpp")
 LIVE = "8,64,4096,65536,1048576"
 SIZES = "64,mixed"
+CALLS = (
+    "calloc",
+    "aligned_alloc",
+    "posix_memalign",
+    "realloc-stays",
+    "realloc-moves",
+    "malloc_usable_size",
+)
+CALLS_AT = (20_000, "mixed")
 GOAL_MEAN = 0.90
 GOAL_CELL = 1.00
 KEYS = ("ns_per_pair", "ns_loop", "ns_wall")  # processor time, that of a bare loop step, wall time
 TIMEOUT_S = 60
 
-Cell = tuple[int, str]
+Cell = tuple[str, int, str]  # call, live objects, size
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -55,7 +66,13 @@ def measure(run: Run) -> None:
     options, record = run.options, run.record
     chosen = contenders.chosen(run)
     program = building.program(SOURCE)
-    cells = [(int(k), size) for size in options.sizes.split(",") for k in options.live.split(",")]
+    cells = [
+        ("malloc", int(k), size)
+        for size in options.sizes.split(",")
+        for k in options.live.split(",")
+        if k
+    ]
+    cells += [(call, *CALLS_AT) for call in options.calls.split(",") if call]
     samples: list[Data] = record.results.setdefault("samples", [])
     try:
         rounds(run, program, chosen, cells, samples)
@@ -84,14 +101,20 @@ def rounds(
                 except BenchError as error:
                     record.fail(place_name(one.name, cell), error)
                     continue
-                where = {"round": number, "live": cell[0], "size": cell[1], "allocator": one.name}
+                call, live, size = cell
+                where = {"call": call, "live": live, "size": size}
+                where |= {"round": number, "allocator": one.name}
                 samples.append(where | found)
         took = time.monotonic() - started
         print(f"round {number + 1}/{options.rounds}: {took:.0f} s", file=sys.stderr, flush=True)
 
 
 def place_name(allocator: str, cell: Cell) -> str:
-    return f"{allocator} at {cell[0]} · {cell[1]}"
+    return f"{allocator} at {cell_name(*cell)}"
+
+
+def cell_name(call: str, live: int, size: str) -> str:
+    return f"{live:,} · {size}" if call == "malloc" else f"{call}, {live:,} · {size}"
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -101,10 +124,10 @@ def rows(record: Record) -> list[Data]:
     """For each cell the medians, the best rival, and the ratios of brimful's front ends against it."""
     samples: dict[Cell, dict[str, dict[int, Data]]] = {}
     for one in record.results["samples"]:
-        here = samples.setdefault((one["live"], one["size"]), {})
+        here = samples.setdefault((one["call"], one["live"], one["size"]), {})
         here.setdefault(one["allocator"], {})[one["round"]] = one
     found = []
-    for cell in sorted(samples, key=lambda cell: (cell[1], cell[0])):
+    for cell in sorted(samples, key=lambda cell: (cell[0] != "malloc", cell[0], cell[2], cell[1])):
         here = {
             name: by_round
             for name, by_round in samples[cell].items()
@@ -122,7 +145,8 @@ def rows(record: Record) -> list[Data]:
             if best and name in here
         }
         loop = plain.median(one["ns_loop"] for runs in here.values() for one in runs.values())
-        head = {"live": cell[0], "size": cell[1], "ns_loop": loop, "best_rival": best}
+        head = {"call": cell[0], "live": cell[1], "size": cell[2], "ns_loop": loop}
+        head |= {"best_rival": best}
         found.append(head | {"ns_per_pair": medians, "ratio": ratios})
     return found
 
@@ -150,11 +174,13 @@ def page_table(record: Record, found: Sequence[Data]) -> list[str]:
             shown = "—" if value is None else f"{value:.1f}"
             values.append(f"**{shown}**" if name == row["best_rival"] else shown)
         ratios = [interval(row["ratio"][name]) if name in row["ratio"] else "—" for name in ours]
-        lines.append(
-            [f"{row['live']:,} · {row['size']}", f"{row['ns_loop']:.1f}", *values, *ratios]
-        )
+        lines.append([row_name(row), f"{row['ns_loop']:.1f}", *values, *ratios])
     head = ["K · size", "loop alone", *names, *(f"{name} ÷ best rival" for name in ours)]
     return table(head, lines)
+
+
+def row_name(row: Data) -> str:
+    return cell_name(row["call"], row["live"], row["size"])
 
 
 def verdicts(record: Record, found: Sequence[Data]) -> list[str]:
@@ -162,7 +188,7 @@ def verdicts(record: Record, found: Sequence[Data]) -> list[str]:
     lines = []
     for name in front_ends(record):
         ratios = {
-            f"{row['live']} · {row['size']}": row["ratio"][name]["median"]
+            row_name(row): row["ratio"][name]["median"]
             for row in found
             if name in row["ratio"]
         }
@@ -175,7 +201,7 @@ def verdicts(record: Record, found: Sequence[Data]) -> list[str]:
             f"(goal ≤ {GOAL_CELL:.2f})."
         )
     lost = [
-        f"{name} at {row['live']:,} · {row['size']} ({ratio['median']:.3f})"
+        f"{name} at {row_name(row)} ({ratio['median']:.3f})"
         for row in found
         for name, ratio in row["ratio"].items()
         if ratio["median"] > 1
@@ -198,7 +224,7 @@ def told(record: Record) -> list[str]:
 
 def figures(place: Place, files: Mapping[str, Path]) -> dict[str, list[str]]:
     record = records.load(files["pairs"])
-    title = "### malloc+free pairs, ns, K live objects freed in random order"
+    title = "### malloc+free pairs and other calls, ns, K live objects in random order"
     lines = [title, "", *told(record), *record.gaps()]
     return {"": lines + place.origin(files["pairs"], record.environment, record.allocators)}
 
@@ -218,5 +244,6 @@ STUDY = Study(
         "seconds": Option("length of a sample", 0.15, 0.05),
         "live": Option("numbers of live objects, comma-separated", LIVE, "64,4096"),
         "sizes": Option("bytes of each object, or mixed", SIZES),
+        "calls": Option("other calls than malloc and free", ",".join(CALLS), CALLS[0]),
     },
 )

@@ -92,6 +92,12 @@ std::uint64_t plain(Header* header, std::size_t offset) {
   return at<std::uint64_t>(header, offset).load(std::memory_order_relaxed);  // relaxed: constant for the header's life
 }
 
+std::uint64_t index_in(Header* header, std::uint64_t address) {
+  const std::uint64_t scaled =
+      (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
+  return std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
+}
+
 }  // namespace
 
 const bool kRestartable = false;
@@ -108,12 +114,27 @@ void* brimful_malloc(std::size_t bytes) {
   return object != nullptr ? object : brimful_malloc_slow(bytes);
 }
 
+void* brimful_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  const std::size_t less_one = (bytes - 1) | (alignment - 1);
+  if ((alignment & (alignment - 1)) != 0 || less_one >= BRIMFUL_MEDIUM_MAX) {
+    return brimful_aligned_alloc_slow(alignment, bytes);
+  }
+  return brimful_malloc(less_one + 1);
+}
+
+// The checks of arguments are not worth a second form.
+void* brimful_memalign(std::size_t alignment, std::size_t bytes) { return brimful_memalign_slow(alignment, bytes); }
+
+int brimful_posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+  return brimful_posix_memalign_slow(result, alignment, bytes);
+}
+
+void* brimful_calloc(std::size_t count, std::size_t bytes) { return brimful_calloc_slow(count, bytes); }
+
 void brimful_free(void* pointer) {
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   Header* header = header_of(address);
-  const std::uint64_t scaled =
-      (address - plain(header, BRIMFUL_HEADER_START)) * plain(header, BRIMFUL_HEADER_MULTIPLIER);
-  const std::uint64_t index = std::rotr(scaled, BRIMFUL_DIVISION_SHIFT);
+  const std::uint64_t index = index_in(header, address);
   if (index >= BRIMFUL_MAX_OBJECTS) return brimful_free_slow(pointer);
   switch (brimful_seq_free(header, index, 0)) {
     case Outcome::kDone:
@@ -138,6 +159,28 @@ void brimful_free_sized(void* pointer, std::size_t bytes) {
   if (bytes <= BRIMFUL_SMALL_MAX && block()[BRIMFUL_BLOCK_SMALL + bytes] / 2 == size_class)
     return brimful_free(pointer);
   brimful_free_sized_slow(pointer, bytes);
+}
+
+std::size_t brimful_usable_size(const void* pointer) {
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  Header* header = header_of(address);
+  if (index_in(header, address) >= BRIMFUL_MAX_OBJECTS) return brimful_usable_size_slow(pointer);
+  return plain(header, BRIMFUL_HEADER_BYTES);
+}
+
+void* brimful_realloc(void* pointer, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  Header* header = header_of(address);
+  const std::uint64_t index = index_in(header, address);
+  if (index >= BRIMFUL_MAX_OBJECTS) return brimful_realloc_slow(pointer, bytes);
+  // pairs with: who gave this context the slab
+  const std::uint32_t owner = at<std::uint32_t>(header, BRIMFUL_HEADER_OWNER).load(std::memory_order_acquire);
+  if ((owner & BRIMFUL_OWNER_HAS_REMOTE) != 0) return brimful_realloc_slow(pointer, bytes);
+  const std::uint64_t free =
+      load(word_of(header, index, BRIMFUL_HEADER_WORDS)) | load(word_of(header, index, BRIMFUL_HEADER_OFFERED));
+  const std::uint64_t usable = plain(header, BRIMFUL_HEADER_BYTES);
+  const bool may_stay = bytes <= usable && usable - bytes < bytes;
+  return (free >> (index % 64) & 1) == 0 && may_stay ? pointer : brimful_realloc_slow(pointer, bytes);
 }
 
 void* brimful_seq_take(Context* context, std::uint64_t doubled_class) {
@@ -226,6 +269,9 @@ void* brimful_new(std::size_t bytes) {
   void* object = brimful_malloc(bytes);
   return object != nullptr ? object : brimful_new_slow(bytes);
 }
+void* brimful_new_aligned(std::size_t bytes, std::size_t alignment) {
+  return brimful_new_aligned_slow(bytes, alignment);
+}
 BRIMFUL_ALIAS(void*, malloc, brimful_malloc, std::size_t);
 BRIMFUL_ALIAS(void*, __libc_malloc, brimful_malloc, std::size_t);
 BRIMFUL_ALIAS(void*, _Znwm, brimful_new, std::size_t);
@@ -242,6 +288,17 @@ BRIMFUL_ALIAS(void, _ZdaPvSt11align_val_t, brimful_free, void*);
 BRIMFUL_ALIAS(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, brimful_free, void*);
 BRIMFUL_ALIAS(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, brimful_free, void*);
 BRIMFUL_ALIAS(void, free_sized, brimful_free_sized, void*, std::size_t);
+BRIMFUL_ALIAS(std::size_t, malloc_usable_size, brimful_usable_size, void*);
+BRIMFUL_ALIAS(void*, calloc, brimful_calloc, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, __libc_calloc, brimful_calloc, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, aligned_alloc, brimful_aligned_alloc, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, memalign, brimful_memalign, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, __libc_memalign, brimful_memalign, std::size_t, std::size_t);
+BRIMFUL_ALIAS(int, posix_memalign, brimful_posix_memalign, void**, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, _ZnwmSt11align_val_t, brimful_new_aligned, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, _ZnamSt11align_val_t, brimful_new_aligned, std::size_t, std::size_t);
+BRIMFUL_ALIAS(void*, realloc, brimful_realloc, void*, std::size_t);
+BRIMFUL_ALIAS(void*, __libc_realloc, brimful_realloc, void*, std::size_t);
 BRIMFUL_ALIAS(void, _ZdlPvm, brimful_free_sized, void*, std::size_t);
 BRIMFUL_ALIAS(void, _ZdaPvm, brimful_free_sized, void*, std::size_t);
 #endif

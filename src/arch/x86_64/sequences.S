@@ -26,6 +26,8 @@
  * it goes to the slow path, which counts its attempts, so a
  * single-stepped program makes progress.
  */
+#include <asm/errno.h>
+
 #include "arch/layout.h"
 
 #define RSEQ_SIGNATURE 0x53053053
@@ -233,6 +235,89 @@ ALLOCATE brimful_new, brimful_new_slow
         .hidden brimful_new
 #endif
 
+/*
+ * NAME(alignment, bytes), by registers: malloc of the next multiple of the alignment (classes/size_classes.h,
+ * aligned_request()), 7 instructions more than `allocate`. In words, where both are at least 1 and the multiple is small:
+ *     one less than the multiple = (bytes - 1) | (alignment - 1)
+ * 0 is the largest number when 1 is taken off, so it goes the slow way, as does what is no power of two.
+ */
+.macro ALIGNED name, allocate, alignment, bytes, slow
+FUNCTION \name
+        leaq    -1(\alignment), %rax
+        testq   \alignment, %rax
+        jnz     \slow
+        leaq    -1(\bytes), %rcx
+        orq     %rax, %rcx
+        cmpq    $BRIMFUL_SMALL_MAX, %rcx
+        jae     .Lmedium_\name
+        leaq    1(%rcx), %rdi
+        leaq    brimful_block(%rip), %r8
+        movzbl  BRIMFUL_BLOCK_SMALL+1(%r8,%rcx), %ecx
+        jmp     .Lclass_\allocate
+.Lmedium_\name:
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rcx
+        jae     \slow
+        leaq    1(%rcx), %rdi
+        jmp     \allocate
+FUNCTION_END \name
+.endm
+
+ALIGNED brimful_aligned_alloc, brimful_malloc, %rdi, %rsi, brimful_aligned_alloc_slow
+ALIGNED brimful_memalign, brimful_malloc, %rdi, %rsi, brimful_memalign_slow
+#if BRIMFUL_INTERPOSE
+ALIGNED brimful_new_aligned, brimful_new, %rsi, %rdi, brimful_new_aligned_slow
+        .hidden brimful_new_aligned
+#endif
+
+/* int brimful_posix_memalign(void** result, size_t alignment, size_t bytes): as brimful_aligned_alloc(). */
+FUNCTION brimful_posix_memalign
+        leaq    -1(%rsi), %rax
+        testq   %rsi, %rax
+        jnz     brimful_posix_memalign_slow
+        leaq    -1(%rdx), %rcx
+        orq     %rax, %rcx
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rcx
+        jae     brimful_posix_memalign_slow
+        cmpq    $8, %rsi
+        jb      brimful_posix_memalign_slow
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        leaq    1(%rcx), %rdi
+        call    brimful_malloc
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        testq   %rax, %rax
+        jz      .Lno_memory
+        movq    %rax, (%rdi)
+        xorl    %eax, %eax
+        ret
+.Lno_memory:
+        movl    $ENOMEM, %eax
+        ret
+FUNCTION_END brimful_posix_memalign
+
+/* void* brimful_calloc(size_t count, size_t bytes): malloc, and memset() of what was asked for. */
+FUNCTION brimful_calloc
+        movq    %rdi, %rax
+        mulq    %rsi
+        jo      brimful_calloc_slow
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rax
+        ja      brimful_calloc_slow
+        pushq   %rax
+        .cfi_adjust_cfa_offset 8
+        movq    %rax, %rdi
+        call    brimful_malloc
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        testq   %rax, %rax
+        jz      .Lno_object
+        movq    %rax, %rdi
+        xorl    %esi, %esi
+        jmp     memset@PLT
+.Lno_object:
+        ret
+FUNCTION_END brimful_calloc
+
 /* void brimful_free(void* pointer): a hit is 30 instructions, one of which keeps the pointer in R10:
  * the slow paths look everything up again, because a block that is freed twice at the same moment may be another by now. */
 FUNCTION brimful_free
@@ -401,6 +486,64 @@ FUNCTION brimful_free_sized
         jmp     brimful_free_sized_slow
 FUNCTION_END brimful_free_sized
 
+/* To be zero for the start of an object of a slab: what index_of() would rotate to BRIMFUL_MAX_OBJECTS or more. */
+#define NO_START ~((BRIMFUL_MAX_OBJECTS - 1) << BRIMFUL_DIVISION_SHIFT)
+
+/*
+ * size_t brimful_usable_size(const void* pointer): 12 instructions, nothing but loads. Whether the object is live is not
+ * asked: its free() asks.
+ */
+FUNCTION brimful_usable_size
+        movq    %rdi, %rax
+        shrq    $16, %rax
+        andq    brimful_hot+BRIMFUL_HOT_MASK(%rip), %rax
+        movq    brimful_hot+BRIMFUL_HOT_TABLE(%rip), %rsi
+        movq    (%rsi,%rax,8), %rsi
+        movq    %rdi, %rax
+        subq    BRIMFUL_HEADER_START(%rsi), %rax
+        imulq   BRIMFUL_HEADER_MULTIPLIER(%rsi), %rax
+        testq   $NO_START, %rax
+        jnz     brimful_usable_size_slow
+        movq    BRIMFUL_HEADER_BYTES(%rsi), %rax
+        ret
+FUNCTION_END brimful_usable_size
+
+/*
+ * void* brimful_realloc(void* pointer, size_t bytes): an object that stays where it is, because it holds `bytes` and
+ * less than half of it would be unused, is 25 instructions. It must be live by the words of its slab, which say all there
+ * is to know when a context owns it and others have freed none of it; else: slow.
+ */
+FUNCTION brimful_realloc
+        movq    %rdi, %rax
+        movq    %rdi, %rcx
+        shrq    $16, %rcx
+        andq    brimful_hot+BRIMFUL_HOT_MASK(%rip), %rcx
+        movq    brimful_hot+BRIMFUL_HOT_TABLE(%rip), %rdx
+        movq    (%rdx,%rcx,8), %rdx
+        subq    BRIMFUL_HEADER_START(%rdx), %rdi
+        imulq   BRIMFUL_HEADER_MULTIPLIER(%rdx), %rdi
+        rorq    $BRIMFUL_DIVISION_SHIFT, %rdi
+        cmpq    $BRIMFUL_MAX_OBJECTS, %rdi
+        jae     .Lrealloc_slowly
+        testl   $BRIMFUL_OWNER_HAS_REMOTE, BRIMFUL_HEADER_OWNER(%rdx)
+        jnz     .Lrealloc_slowly
+        movq    %rdi, %rcx
+        shrq    $6, %rcx
+        movq    BRIMFUL_HEADER_WORDS(%rdx,%rcx,8), %r8
+        orq     BRIMFUL_HEADER_OFFERED(%rdx,%rcx,8), %r8
+        btq     %rdi, %r8
+        jc      .Lrealloc_slowly
+        movq    BRIMFUL_HEADER_BYTES(%rdx), %rcx
+        subq    %rsi, %rcx
+        jb      .Lrealloc_slowly
+        cmpq    %rsi, %rcx
+        jae     .Lrealloc_slowly
+        ret
+.Lrealloc_slowly:
+        movq    %rax, %rdi
+        jmp     brimful_realloc_slow
+FUNCTION_END brimful_realloc
+
 /* The standard names stand on the fast paths themselves. */
 #if BRIMFUL_INTERPOSE
 .macro ALIAS target, names:vararg
@@ -415,6 +558,13 @@ ALIAS brimful_free, free, cfree, __libc_free, _ZdlPv, _ZdaPv, _ZdlPvRKSt9nothrow
 ALIAS brimful_free, _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t
 ALIAS brimful_free, _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t
 ALIAS brimful_free_sized, free_sized, _ZdlPvm, _ZdaPvm
+ALIAS brimful_usable_size, malloc_usable_size
+ALIAS brimful_realloc, realloc, __libc_realloc
+ALIAS brimful_calloc, calloc, __libc_calloc
+ALIAS brimful_aligned_alloc, aligned_alloc
+ALIAS brimful_memalign, memalign, __libc_memalign
+ALIAS brimful_posix_memalign, posix_memalign
+ALIAS brimful_new_aligned, _ZnwmSt11align_val_t, _ZnamSt11align_val_t
 ALIAS brimful_new, _Znwm, _Znam
 #endif
 
