@@ -38,6 +38,7 @@
 #define BRIMFUL_SMALL_MAX 1024
 #define BRIMFUL_MEDIUM_MAX 32768
 #define BRIMFUL_MEDIUM_SHIFT 7
+#define BRIMFUL_COARSE_ABOVE 5120 /* bytes; above it lie the coarse classes: classes/size_classes.h */
 #define BRIMFUL_BLOCK_SMALL 0
 #define BRIMFUL_BLOCK_MEDIUM 1032
 #define BRIMFUL_BLOCK_SIZES 1296
@@ -51,6 +52,7 @@
 #define BRIMFUL_CONTEXT_LOCK 1448
 #define BRIMFUL_CONTEXT_HEARTBEAT 1496
 #define BRIMFUL_CONTEXT_UNTIL_LOOK 1500
+#define BRIMFUL_BEATS_OF_A_GROUP 8 /* taken off the heartbeat by a group, by an object of a coarse class 1 */
 #define BRIMFUL_CONTEXT_QUEUES 1600
 #define BRIMFUL_CONTEXT_FILTERS 5824
 #define BRIMFUL_CONTEXT_MAGAZINES 10432

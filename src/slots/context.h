@@ -53,7 +53,8 @@ struct alignas(64) Context {
   std::uint32_t id;                   // constant
 
   sync::ContextMutex lock;
-  std::int32_t heartbeat;   // groups that malloc may still take without a look at the clock; lossy by design
+  // Until malloc looks at the clock: 8 for each group that it takes, 1 for each object of a coarse class; lossy by design.
+  std::int32_t heartbeat;
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
   bool orphaned;            // its thread did not survive a fork; heap lock

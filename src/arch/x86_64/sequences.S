@@ -123,7 +123,7 @@ brimful_rseq_sections_begin:
         andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r9d
         cmpl    %eax, %r9d
         jne     \slow
-        subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
+        subl    $BRIMFUL_BEATS_OF_A_GROUP, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
         movl    BRIMFUL_QUEUE_SCAN(%r11), %eax
         movzbl  BRIMFUL_HEADER_LEAST(%r10), %r9d
@@ -191,6 +191,50 @@ brimful_rseq_sections_begin:
         jmp     .Lclass_\name
 .endm
 
+/*
+ * An object of a coarse class, of which one or two are offered at a time: what has been freed first, without an offer.
+ * In words:
+ *   start:
+ *     context is not closed, nobody holds its lock, the slot leads to a group    (else: slow, or as any class)
+ *     bit    = lowest set bit of the group's freed word                          (none: as any class)
+ *     result = slot.base + bit * size
+ *     the freed word without the bit                                             COMMIT
+ * A slot leads to a group when an offer of it is complete, so no bit is in both words, and what the freed word has is free.
+ * Who gives back free pages of the current slab holds the lock.
+ * Enters with RDI = bytes.
+ */
+.macro COARSE name, slow
+        leaq    brimful_block(%rip), %r8
+        leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
+        shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
+        movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN coarse_\name, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rsi)
+        jne     \slow
+        cmpl    $0, BRIMFUL_CONTEXT_LOCK(%rsi)
+        jne     \slow
+        movq    (%rsi,%rcx,8), %r10
+        leaq    brimful_zero_word(%rip), %r11
+        cmpq    %r11, %r10
+        je      .Lclass_\name
+        movq    -BRIMFUL_OFFERED_BEHIND(%r10), %r11
+        bsfq    %r11, %rax
+        jz      .Lclass_\name
+        subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
+        js      \slow
+        btrq    %rax, %r11
+        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
+        addq    8(%rsi,%rcx,8), %rax
+        movq    %r11, -BRIMFUL_OFFERED_BEHIND(%r10)
+        SECTION_END coarse_\name
+        ret
+.endm
+
 /* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
 .macro ALLOCATE name, slow
 FUNCTION \name
@@ -216,17 +260,22 @@ FUNCTION \name
         SECTION_END \name
         ret
 .Lmedium_\name:
-        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
-        ja      \slow
+        cmpq    $BRIMFUL_COARSE_ABOVE, %rdi
+        ja      .Lbig_\name
         leaq    brimful_block(%rip), %r8
         leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
         shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
         movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
         jmp     .Lclass_\name
+.Lbig_\name:
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
+        ja      \slow
+        COARSE \name, \slow
         ADVANCE \name, \slow
 FUNCTION_END \name
 SECTION_ABORT \name, jmp \slow
 SECTION_ABORT advance_\name, jmp \slow
+SECTION_ABORT coarse_\name, jmp \slow
 .endm
 
 ALLOCATE brimful_malloc, brimful_malloc_slow
