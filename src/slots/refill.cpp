@@ -21,6 +21,7 @@
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/run_stacks.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -344,6 +345,7 @@ void tick(std::uint64_t now_ms) {
   reclaim_orphans();
   reclaim_idle(now_ms);
   purge_idle_pages(now_ms);
+  flush_old_runs(now_ms);
   Context* context = current_context();
   if (context != nullptr) sweep(context, now_ms);
 }

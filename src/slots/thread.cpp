@@ -84,6 +84,7 @@ Context* make_context(std::uint32_t id) {
   if (context == nullptr) return nullptr;
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   context->id = context->active_id = id;
+  pages::begin_stacks(context->run_stacks);
   context->next_all = every_context.load(std::memory_order_relaxed);  // relaxed: written under the heap lock only
   every_context.store(context, std::memory_order_release);      // pairs with: all_contexts() (the context filled above)
   context_entry(id).store(context, std::memory_order_release);  // pairs with: context_of() (as above)
