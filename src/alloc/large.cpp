@@ -119,7 +119,8 @@ bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
     if (!pages::may_grow((granules - run->granules).bytes())) return false;
     const std::uint64_t end = run->start + run->granules.bytes();
     if (!heap.pages.extend(end, granules - run->granules)) {
-      pages::flush_cached_runs(UINT64_MAX);  // perhaps what is in the way is free
+      slots::flush_own_runs(UINT64_MAX);  // perhaps what is in the way is free
+      pages::flush_cached_runs(UINT64_MAX);
       if (!heap.pages.extend(end, granules - run->granules)) return false;
     }
   }
