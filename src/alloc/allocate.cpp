@@ -101,8 +101,9 @@ void check_destroyed(std::uint64_t address, const char* call) {
   const Header* header = meta::header_of(address);
   // relaxed: a block that was destroyed before the program asks about it
   if (BRIMFUL_LIKELY(header->owner.load(std::memory_order_relaxed) != kOwnerDestroyed)) return;
-  if (header->kind == Kind::kLarge ? header->start == address
-                                   : static_cast<const Slab*>(header)->index_of(address) < static_cast<const Slab*>(header)->count()) {
+  if (header->kind == Kind::kLarge
+          ? header->start == address
+          : static_cast<const Slab*>(header)->index_of(address) < static_cast<const Slab*>(header)->count()) {
     meta::report_destroyed(call, address);
   }
 }

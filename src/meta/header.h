@@ -147,7 +147,7 @@ struct Run : Header {
   GranuleCount granules;
   bool dirty;                  // was another block before, so it holds anything
   std::uint16_t stack_offset;  // of the stack for blocks of this length; 0: none
-  Run* heap_next;  // blocks of one heap; its lock
+  Run* heap_next;              // blocks of one heap; its lock
   Run* heap_prev;
 };
 

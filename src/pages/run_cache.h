@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Run caches: freed large blocks that wait for the next request of their length, without the heap lock.
+// Run caches: freed large blocks that wait for the next request of their length, without the heap lock. Those for which there
+// is room wait in stacks (pages/run_stacks.h) instead.
 //
 //   cache (one for each context id, modulo 64)
 //     places[length 1 … 7, longer][16]   header address │ granules << 48      0: empty

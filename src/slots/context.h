@@ -72,8 +72,8 @@ struct alignas(64) Context {
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
   alignas(64) ClassQueue queues[kClassCount];
-  slots::Events events;      // what slow paths did here; written by who runs here, read by reports
-  slots::Requests requests;  // what was asked for on slow paths; likewise
+  slots::Events events;         // what slow paths did here; written by who runs here, read by reports
+  slots::Requests requests;     // what was asked for on slow paths; likewise
   pages::RunStacks run_stacks;  // sequences
   // The empty context ends here (slots/start.h).
   // Of the objects in a magazine: which values their hashes have. May name more, never fewer.

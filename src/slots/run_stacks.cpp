@@ -23,7 +23,7 @@ std::uint32_t count_of(pages::RunStack& stack) {
 // unmapped.
 bool may_hold_older(pages::RunStack& stack, std::uint64_t cutoff_ms) {
   if (count_of(stack) == 0) return false;
-  Run* oldest = std::atomic_ref(stack.runs[0]).load(std::memory_order_relaxed);            // relaxed: as count_of()
+  Run* oldest = std::atomic_ref(stack.runs[0]).load(std::memory_order_relaxed);           // relaxed: as count_of()
   return std::atomic_ref(oldest->stamp_ms).load(std::memory_order_relaxed) <= cutoff_ms;  // relaxed: a rough age
 }
 
