@@ -316,6 +316,19 @@ std::size_t trim() {
   return pages::trim() + purged_slabs;
 }
 
+namespace {
+
+void free_claimed(Run* run) {
+  const bool is_of_heap = slots::heap_number(run) != 0;
+  if (!is_of_heap && free_large_lightly(run)) return;
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (is_of_heap) return scope.nested() ? slots::leave_heap_later(run) : free_large_of_heap(run);
+  scope.nested() ? free_large_nested(run) : free_large(run);
+}
+
+}  // namespace
+
 }  // namespace brimful::alloc
 
 // The misses of arch/sequences.h.
@@ -350,21 +363,22 @@ void brimful::arch::brimful_free_slow(void* pointer) {
   }
   if (block.run != nullptr) {
     if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
-    if (slots::heap_number(block.run) == 0 && alloc::free_large_lightly(block.run)) return;
+    return alloc::free_claimed(block.run);
   }
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
-  if (!block.exists()) {
-    if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
-    alloc::find_block(address, "free");
-    if (!alloc::free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
-    return;
-  }
   if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);
-  if (slots::heap_number(block.run) != 0) {
-    return scope.nested() ? slots::leave_heap_later(block.run) : alloc::free_large_of_heap(block.run);
-  }
-  scope.nested() ? alloc::free_large_nested(block.run) : alloc::free_large(block.run);
+  if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
+  alloc::find_block(address, "free");
+  if (!alloc::free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
+}
+
+void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
+  // A header that is another block's by now: the block that was looked for is gone.
+  const std::uint64_t address = alloc::address_of(pointer);
+  if (BRIMFUL_UNLIKELY(run->start != address)) meta::report_bad_pointer("free", address, true, nullptr);
+  const slots::OutsideHeap outside;
+  alloc::free_claimed(run);
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {

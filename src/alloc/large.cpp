@@ -18,7 +18,9 @@
 #include "pages/limit.h"
 #include "pages/purger.h"
 #include "pages/run_cache.h"
+#include "pages/run_stacks.h"
 #include "slots/front_end.h"
+#include "slots/run_stacks.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
 
@@ -117,11 +119,12 @@ bool resize_in_place(Run* run, std::size_t usable, std::uint64_t now_ms) {
     if (!pages::may_grow((granules - run->granules).bytes())) return false;
     const std::uint64_t end = run->start + run->granules.bytes();
     if (!heap.pages.extend(end, granules - run->granules)) {
-      pages::flush_cached_runs(UINT64_MAX);  // perhaps what is in the way is free
+      slots::flush_own_runs(UINT64_MAX);  // perhaps what is in the way is free
+      pages::flush_cached_runs(UINT64_MAX);
       if (!heap.pages.extend(end, granules - run->granules)) return false;
     }
   }
-  run->granules = granules;
+  pages::set_length(run, granules);
   run->bytes = usable;
   return true;
 }
@@ -164,7 +167,7 @@ Run* allocate_block(std::size_t usable, std::size_t alignment) {
 // The claimed block waits in the running context's cache, where it is not too large for that.
 void keep(Run* run, std::uint64_t now_ms) {
   const std::uint32_t id = slots::current_id();
-  if (pages::keep_run(id, run, now_ms)) return;
+  if (!has_deferred() && pages::keep_run(id, run, now_ms)) return;
   const sync::MutexLock guard(pages::heap.lock);
   free_deferred(now_ms);
   if (run->granules.bytes() <= pages::kMostCapacity) pages::flush_cached_runs_of(id);
@@ -185,6 +188,7 @@ void* resize_huge(std::uint64_t start, std::size_t usable) {
 void* allocate_large_lightly(std::size_t bytes, std::size_t alignment) {
   // What handlers freed waits for somebody who takes the lock.
   if (bytes > pages::kMostCapacity || alignment > kGranuleBytes || has_deferred()) return nullptr;
+  if (void* block = arch::brimful_take_run(bytes)) return block;
   const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
   Run* run = pages::take_cached_run(slots::current_id(), GranuleCount::covering(usable));
   if (run == nullptr) return nullptr;
@@ -209,6 +213,7 @@ void* allocate_large(std::size_t bytes, std::size_t alignment) {
     if (alignment <= kGranuleBytes && usable < kHugepageBytes) run = pages::allocate_resident_run(usable);
     if (run == nullptr) {
       // Of other lengths than the caches hold: what they hold may join to it.
+      slots::flush_own_runs(UINT64_MAX);
       usable < kFlushAllFrom ? pages::flush_cached_runs_of(slots::current_id()) : pages::flush_cached_runs(UINT64_MAX);
       run = allocate_block(usable, alignment);
     }
@@ -247,7 +252,9 @@ bool claim_large(Run* run, std::uint64_t start) {
 
 bool free_large_lightly(Run* run) {
   const std::uint64_t now_ms = os::calls.now_ms();
-  return !pages::is_tick_due(now_ms) && pages::keep_run(slots::current_id(), run, now_ms);
+  slots::note_run_look(now_ms);
+  if (pages::is_tick_due(now_ms) || has_deferred()) return false;
+  return pages::keep_run(slots::current_id(), run, now_ms);
 }
 
 void free_large(Run* run) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Blocks above 32 KiB: runs of granules in a window, or, above 1/8 of the first window, mappings of their own.
-// Usable size is whole system pages. A run that the context's cache has, or has room for (pages/run_cache.h), takes no
+// Usable size is whole system pages. Blocks of up to 1 MiB come and go in arch/ while a stack has them, or has room for them
+// (pages/run_stacks.h). A run that the context's cache has, or has room for (pages/run_cache.h), takes no
 // lock; everything else here takes the heap lock.
 #pragma once
 

@@ -22,10 +22,17 @@
 #define BRIMFUL_OFFERED_BEHIND 512 /* 64 words of 8 bytes */
 #define BRIMFUL_HEADER_OFFERED 576
 
+/* struct Run: a large block's header. */
+#define BRIMFUL_RUN_STAMP 72
+#define BRIMFUL_RUN_DIRTY 84
+#define BRIMFUL_RUN_STACK 86
+
 /* Owners that free() knows: meta/header.h. */
 #define BRIMFUL_OWNER_HAS_REMOTE 0x40000000
 #define BRIMFUL_OWNER_DETACHED 0xFFFFFFF0
 #define BRIMFUL_OWNER_SHARED 0xFFFFFFF2
+#define BRIMFUL_OWNER_LIVE 0xFFFFFFF5
+#define BRIMFUL_OWNER_CACHED 0xFFFFFFF6
 
 /* struct brimful_hot_globals. */
 #define BRIMFUL_HOT_TABLE 0
@@ -38,6 +45,7 @@
 #define BRIMFUL_SMALL_MAX 1024
 #define BRIMFUL_MEDIUM_MAX 32768
 #define BRIMFUL_MEDIUM_SHIFT 7
+#define BRIMFUL_COARSE_ABOVE 5120 /* bytes; above it lie the coarse classes: classes/size_classes.h */
 #define BRIMFUL_BLOCK_SMALL 0
 #define BRIMFUL_BLOCK_MEDIUM 1032
 #define BRIMFUL_BLOCK_SIZES 1296
@@ -51,9 +59,11 @@
 #define BRIMFUL_CONTEXT_LOCK 1448
 #define BRIMFUL_CONTEXT_HEARTBEAT 1496
 #define BRIMFUL_CONTEXT_UNTIL_LOOK 1500
+#define BRIMFUL_BEATS_OF_A_GROUP 8 /* taken off the heartbeat by a group, by an object of a coarse class 1 */
 #define BRIMFUL_CONTEXT_QUEUES 1600
-#define BRIMFUL_CONTEXT_FILTERS 5824
-#define BRIMFUL_CONTEXT_MAGAZINES 10432
+#define BRIMFUL_CONTEXT_RUN_STACKS 5824
+#define BRIMFUL_CONTEXT_FILTERS 6912
+#define BRIMFUL_CONTEXT_MAGAZINES 11520
 
 /* A magazine: room for 32 addresses, 256 bytes, and a filter of 512 bits. */
 #define BRIMFUL_MAGAZINE_SHIFT 8
@@ -63,3 +73,12 @@
 /* struct ClassQueue: 32 bytes. */
 #define BRIMFUL_QUEUE_CURRENT 0
 #define BRIMFUL_QUEUE_SCAN 24
+
+/* A stack of freed large blocks of one length (pages/run_stacks.h): 64 bytes; number 0, which holds none, counts frees. */
+#define BRIMFUL_RUN_STACK_SHIFT 6
+#define BRIMFUL_RUN_STACK_MOST 16 /* granules */
+#define BRIMFUL_RUN_STACK_LIMIT 4
+#define BRIMFUL_RUN_STACK_RUNS 8
+#define BRIMFUL_RUN_STACKS_UNTIL_LOOK 8
+#define BRIMFUL_RUN_STACKS_NOW 16
+#define BRIMFUL_PAGE_SHIFT 12 /* of x86-64 */

@@ -26,6 +26,7 @@ namespace brimful {
 struct Header;
 struct Context;
 struct Block;
+struct Run;
 
 namespace arch {
 
@@ -107,6 +108,8 @@ BRIMFUL_HIDDEN std::size_t brimful_usable_size_slow(const void* pointer);
 BRIMFUL_HIDDEN void* brimful_realloc_slow(void* pointer, std::size_t bytes);
 // The slab has another owner or none, or it is no slab's object, or the sequence was aborted.
 BRIMFUL_HIDDEN void brimful_free_slow(void* pointer);
+// The block, no live one any more since a free() claimed it, waits in no stack. It may be another than the one at `pointer`.
+BRIMFUL_HIDDEN void brimful_free_claimed(Run* run, void* pointer);
 // The object was free before.
 BRIMFUL_HIDDEN void brimful_free_twice(void* pointer);
 // The slab's countdown of groups that became all free ran out.
@@ -137,6 +140,10 @@ BRIMFUL_HIDDEN Outcome brimful_seq_magazine_push(Context* context, std::uint64_t
 BRIMFUL_HIDDEN Answer brimful_seq_magazine_take(Context* context, std::uint64_t size_class, std::uint64_t* into);
 // Clears the filter of an empty magazine. kRefused: it is not empty.
 BRIMFUL_HIDDEN Outcome brimful_seq_magazine_forget(Context* context, std::uint64_t size_class);
+// Takes all blocks of so many granules off the context's stack: the value is how many are now at `into`.
+BRIMFUL_HIDDEN Answer brimful_seq_runs_take(Context* context, std::uint64_t granules, Run** into);
+// malloc() of a large block, as far as it goes without C++. nullptr: the stack is empty, or as brimful_seq_take().
+BRIMFUL_HIDDEN void* brimful_take_run(std::size_t bytes);
 
 // The word of a group that never has a free object; the target of empty slots.
 BRIMFUL_HIDDEN extern std::uint64_t brimful_zero_word;

@@ -161,5 +161,11 @@ constexpr bool all_classes_hold() {
 }
 static_assert(all_classes_hold());
 
+// Of coarse classes malloc takes freed objects without an offer (arch/).
+inline constexpr std::uint32_t kCoarseOffer = 2;
+static_assert(kSizeClasses[class_of(BRIMFUL_COARSE_ABOVE)].bytes == BRIMFUL_COARSE_ABOVE &&
+              offered_objects(BRIMFUL_COARSE_ABOVE) > kCoarseOffer &&
+              offered_objects(kSizeClasses[class_of(BRIMFUL_COARSE_ABOVE + 1)].bytes) == kCoarseOffer);
+
 }  // namespace classes_detail
 }  // namespace brimful

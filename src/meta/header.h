@@ -50,8 +50,9 @@ inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;           // between 
 inline constexpr std::uint32_t kOwnerHeap = 0xFFFFFFF7U;  // a program's heap (slots/user_heap.h) that last_owner names
 
 // Of large and huge blocks; no slab has these.
-inline constexpr std::uint32_t kOwnerLive = 0xFFFFFFF5U;    // in use
-inline constexpr std::uint32_t kOwnerCached = 0xFFFFFFF6U;  // freed, or on its way to another size (pages/large_run.h)
+inline constexpr std::uint32_t kOwnerLive = BRIMFUL_OWNER_LIVE;  // in use
+// Freed, or on its way to another size (pages/large_run.h).
+inline constexpr std::uint32_t kOwnerCached = BRIMFUL_OWNER_CACHED;
 
 // Of slabs and large blocks of a destroyed heap, kept in tier:hardened so that late frees are known.
 inline constexpr std::uint32_t kOwnerDestroyed = 0xFFFFFFF8U;
@@ -142,10 +143,11 @@ struct Run : Header {
   Run* right;
   Run* next;  // blocks whose free() waits for the heap lock; huge blocks that are kept
   Run* prev;
-  std::uint64_t stamp_ms;  // kept huge blocks: when it was freed
+  std::uint64_t stamp_ms;  // kept huge blocks, and blocks in a stack (pages/run_stacks.h): when it was freed
   GranuleCount granules;
-  bool dirty;      // was another block before, so it holds anything
-  Run* heap_next;  // blocks of one heap; its lock
+  bool dirty;                  // was another block before, so it holds anything
+  std::uint16_t stack_offset;  // of the stack for blocks of this length; 0: none
+  Run* heap_next;              // blocks of one heap; its lock
   Run* heap_prev;
 };
 
@@ -162,6 +164,8 @@ static_assert(offsetof(Header, groups) == BRIMFUL_HEADER_GROUPS);
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 static_assert(offsetof(Slab, batch) == BRIMFUL_HEADER_BATCH && offsetof(Slab, least) == BRIMFUL_HEADER_LEAST &&
               offsetof(Slab, opened) == BRIMFUL_HEADER_OPENED);
+static_assert(offsetof(Run, stamp_ms) == BRIMFUL_RUN_STAMP && offsetof(Run, dirty) == BRIMFUL_RUN_DIRTY &&
+              offsetof(Run, stack_offset) == BRIMFUL_RUN_STACK);
 #pragma GCC diagnostic pop
 static_assert(sizeof(Header) == 40 && sizeof(Slab) == BRIMFUL_HEADER_WORDS);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -7,6 +7,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/run_cache.h"
+#include "pages/run_stacks.h"
 
 namespace brimful::pages {
 
@@ -27,7 +28,7 @@ Run* make_run(std::size_t usable, Place place) {
   run->kind = Kind::kLarge;
   run->size_class = kNoClass;
   run->bytes = usable;
-  run->granules = granules;
+  set_length(run, granules);
   revive(run);
   heap.table.set(heap.table.id_of(run->start), run);
   return run;

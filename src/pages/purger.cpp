@@ -141,6 +141,12 @@ std::size_t trim() {
   return unmapped + purged;
 }
 
+std::uint64_t purge_cutoff_ms(std::uint64_t now_ms) {
+  const std::int64_t option_ms = config::options.purge_delay_ms;
+  const std::uint64_t delay_ms = option_ms < 0 ? UINT64_MAX : delay_in_force(option_ms);
+  return now_ms > delay_ms ? now_ms - delay_ms : 0;
+}
+
 std::int64_t current_delay_ms() {
   const sync::MutexLock guard(heap.lock);
   const std::int64_t option_ms = config::options.purge_delay_ms;

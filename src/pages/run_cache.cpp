@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
+#include "pages/run_stacks.h"
 
 namespace brimful::pages {
 namespace {
@@ -42,13 +43,13 @@ void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
   }
 }
 
-bool may_keep() {
+}  // namespace
+
+bool keeps_runs() {
   const auto exhaustion = config::on_exhaustion();
   return !config::is_hardened() && config::options.purge_delay_ms != 0 && exhaustion != config::Exhaustion::kHook &&
          exhaustion != config::Exhaustion::kAbort;
 }
-
-}  // namespace
 
 Run* RunCache::take(GranuleCount count) {
   const std::uint64_t least = count.raw();
@@ -150,7 +151,7 @@ std::size_t RunCache::bytes() const {
 Run* take_cached_run(std::uint32_t id, GranuleCount count) { return cache_of(id).take(count); }
 
 bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms) {
-  if (!may_keep()) return false;
+  if (!keeps_runs()) return false;
   // relaxed: a bound that moves slowly
   if (!cache_of(id).put(run, now_ms, capacity.load(std::memory_order_relaxed))) return false;
   const std::uint64_t bit = std::uint64_t{1} << (id % kCaches);
@@ -182,7 +183,7 @@ void flush_cached_runs(std::uint64_t cutoff_ms) {
 }
 
 std::size_t cached_run_bytes() {
-  std::size_t sum = 0;
+  std::size_t sum = stacked_run_bytes();
   for (const PaddedCache& padded : caches) sum += padded.cache.bytes();
   return sum;
 }

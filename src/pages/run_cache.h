@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Run caches: freed large blocks that wait for the next request of their length, without the heap lock.
+// Run caches: freed large blocks that wait for the next request of their length, without the heap lock. Those for which there
+// is room wait in stacks (pages/run_stacks.h) instead.
 //
 //   cache (one for each context id, modulo 64)
 //     places[length 1 … 7, longer][16]   header address │ granules << 48      0: empty
@@ -79,11 +80,14 @@ class RunCache {
 inline constexpr std::size_t kLeastCapacity = std::size_t{32} << 20;
 inline constexpr std::size_t kMostCapacity = std::size_t{64} << 20;
 
+// Freed blocks may wait at all: options that count each granule of a small reserve, or want each one back at once,
+// switch it off.
+bool keeps_runs();
+
 // The cache of the context `id` has a block of `count` granules: as RunCache::take().
 Run* take_cached_run(std::uint32_t id, GranuleCount count);
 
-// As RunCache::put(), of a block that the program has just freed. false: the caller has to free it. Options that count
-// each granule of a small reserve, or want each one back at once, switch it off.
+// As RunCache::put(), of a block that the program has just freed. false: the caller has to free it.
 bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms);
 
 // Gives the page heap what the cache of one context holds. Caller holds the heap lock.
@@ -93,7 +97,7 @@ void flush_cached_runs_of(std::uint32_t id);
 // Cheap when there is none.
 void flush_cached_runs(std::uint64_t cutoff_ms);
 
-// Bytes of the blocks in all caches. Any moment.
+// Bytes of the blocks in all caches and stacks. Any moment.
 std::size_t cached_run_bytes();
 
 // Before `count` granules are taken from the page heap: if it can't serve them from what is dirty already, the caches go

@@ -5,6 +5,7 @@
 //
 //   slots[class]  {word ●, base}   the current group: malloc takes bits from *word              fast paths, sequences
 //   magazines     addresses        objects of others that were freed here, by class             sequences
+//   run_stacks    headers          large blocks that were freed here, by length                 sequences
 //   ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 //   queues[class] current slab, FIFO of partial slabs it owns                                    under `lock`
 //   inbox         slabs adopted for this context by a thread that could not take `lock`           lock-free push
@@ -24,6 +25,7 @@
 #include "arch/sequences.h"
 #include "base/list.h"
 #include "meta/header.h"
+#include "pages/run_stacks.h"
 #include "slots/events.h"
 #include "slots/requests.h"
 #include "sync/mutex.h"
@@ -53,7 +55,8 @@ struct alignas(64) Context {
   std::uint32_t id;                   // constant
 
   sync::ContextMutex lock;
-  std::int32_t heartbeat;   // groups that malloc may still take without a look at the clock; lossy by design
+  // Until malloc looks at the clock: 8 for each group that it takes, 1 for each object of a coarse class; lossy by design.
+  std::int32_t heartbeat;
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
   bool orphaned;            // its thread did not survive a fork; heap lock
@@ -69,8 +72,9 @@ struct alignas(64) Context {
   Context* next_free;                    // thread contexts that wait for a thread; heap lock
   Context* next_all;                     // every context there is; constant
   alignas(64) ClassQueue queues[kClassCount];
-  slots::Events events;      // what slow paths did here; written by who runs here, read by reports
-  slots::Requests requests;  // what was asked for on slow paths; likewise
+  slots::Events events;         // what slow paths did here; written by who runs here, read by reports
+  slots::Requests requests;     // what was asked for on slow paths; likewise
+  pages::RunStacks run_stacks;  // sequences
   // The empty context ends here (slots/start.h).
   // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
   alignas(64) std::uint64_t filters[kClassCount][8];
@@ -84,6 +88,7 @@ struct alignas(64) Context {
 
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
 static_assert(offsetof(Context, counts) == BRIMFUL_CONTEXT_COUNTS);
+static_assert(offsetof(Context, run_stacks) == BRIMFUL_CONTEXT_RUN_STACKS);
 static_assert(offsetof(Context, filters) == BRIMFUL_CONTEXT_FILTERS && sizeof Context::filters[0] == 64);
 static_assert(offsetof(Context, magazines) == BRIMFUL_CONTEXT_MAGAZINES);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);

@@ -16,6 +16,7 @@
 #include "slots/events.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/run_stacks.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -69,6 +70,7 @@ void close_slots(Context* context) {
 void release_context(Context* context) {
   close_slots(context);
   empty_magazines(context);
+  empty_run_stacks(context);
   drain_inbox(context);
   for (ClassQueue& queue : context->queues) {
     if (Slab* slab = queue.current) {
@@ -118,7 +120,7 @@ bool keeps_something(Context* context) {
   for (std::uint32_t& count : context->counts) {
     if (std::atomic_ref(count).load(std::memory_order_relaxed) != 0) return true;  // relaxed: a hint
   }
-  return false;
+  return holds_runs(context);
 }
 
 void release_empty_partials(Context* context) {
@@ -204,6 +206,10 @@ void reclaim_all() {
   }
   for (Central& index : central) index.release_empty();
   reclaim_heaps();
+  {
+    const sync::MutexLock guard(pages::heap.lock);
+    flush_own_runs(UINT64_MAX);
+  }
   pages::empty_caches();
 }
 

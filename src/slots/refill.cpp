@@ -21,6 +21,7 @@
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/run_stacks.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -241,7 +242,7 @@ void* allocate(ClassId size_class) {
     if (!context->lock.try_lock()) break;
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = refill(context, size_class);
-    --context->heartbeat;
+    context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
     context->lock.unlock();
     if (result == Refill::kNoMemory) {
       if (reclaimed) return nullptr;
@@ -344,9 +345,13 @@ void tick(std::uint64_t now_ms) {
   reclaim_orphans();
   reclaim_idle(now_ms);
   purge_idle_pages(now_ms);
+  flush_old_runs(now_ms);
   Context* context = current_context();
   if (context != nullptr) sweep(context, now_ms);
 }
+
+// Who looks at the clock again so soon may count on for longer until the next look.
+constexpr std::uint64_t kSoonMs = 10;
 
 void tick() {
   const std::uint64_t now_ms = os::calls.now_ms();
@@ -355,8 +360,10 @@ void tick() {
   Context* context = current_context();
   if (context == nullptr) return;
   // relaxed: read by reclaim_idle() as a rough age
-  context->active_ms.store(now_ms, std::memory_order_relaxed);
-  context->heartbeat = arch::has_fast_advance() ? 4 * kHeartbeat : 0;
+  const std::uint64_t looked_ms = context->active_ms.load(std::memory_order_relaxed);
+  context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: as above
+  const std::int32_t groups = now_ms - looked_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
+  context->heartbeat = arch::has_fast_advance() ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
 }
 
 }  // namespace brimful::slots

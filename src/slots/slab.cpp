@@ -14,6 +14,7 @@
 #include "pages/limit.h"
 #include "pages/run_cache.h"
 #include "slots/events.h"
+#include "slots/run_stacks.h"
 
 namespace brimful::slots {
 namespace {
@@ -43,6 +44,7 @@ Parts take_parts(ClassId size_class, Expected expected) {
   if (!pages::may_grow(granules.bytes())) return parts;
   auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
   if (slab == nullptr) return parts;
+  if (heap.pages.stats().dirty_bytes < granules.bytes()) flush_own_runs(UINT64_MAX);
   pages::use_cached_before_fresh(granules);
   parts.start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node(), size_class,
                                     expected == Expected::kMany ? pages::Memory::kResident : pages::Memory::kFresh);

@@ -9,6 +9,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
+#include "pages/run_stacks.h"
 #include "slots/front_end.h"
 #include "slots/heap_slabs.h"
 #include "slots/slab.h"
@@ -62,6 +63,7 @@ void link(UserHeap& heap, Run* run) {
   if (heap.blocks != nullptr) heap.blocks->heap_prev = run;
   heap.blocks = run;
   run->last_owner.store(heap.number, std::memory_order_relaxed);  // relaxed: the lock orders it
+  run->stack_offset = 0;                                          // free() must not keep it as nobody's
   heap.counts.held_bytes += run->bytes;
   ++heap.counts.large_blocks;
 }
@@ -70,6 +72,7 @@ void unlink(UserHeap& heap, Run* run) {
   (run->heap_prev != nullptr ? run->heap_prev->heap_next : heap.blocks) = run->heap_next;
   if (run->heap_next != nullptr) run->heap_next->heap_prev = run->heap_prev;
   run->last_owner.store(0, std::memory_order_relaxed);  // relaxed: the lock orders it
+  pages::set_length(run, run->granules);
   heap.counts.held_bytes -= run->bytes;
   --heap.counts.large_blocks;
 }

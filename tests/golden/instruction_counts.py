@@ -8,8 +8,8 @@ another entry point (a sized delete whose size is right goes on as a free), alon
 jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 30
 (the thirtieth keeps the pointer for the slow paths: docs/design/0012); operator new and delete the
 same. A free of another context's object, which goes into a magazine: 75; free(NULL), which takes
-two jumps. On the path there may be no call, but to malloc, whose own path is counted then, and
-calloc()'s to memset(), which is not; no lock prefix, and no exchange with memory (which locks without
+two jumps. The same for large blocks that wait in a stack (docs/design/0026). On the path there may be no call, but to malloc, whose own path is counted then, and
+calloc()'s to memset(), which is not; no lock prefix, but one in a large block's free, and no exchange with memory (which locks without
 saying so).
 
 Second, every restartable section that the library registers is checked for the invariant that
@@ -61,6 +61,11 @@ BUDGETS = {
 }
 # free(NULL): no object starts there; the slow path looks at it first.
 FREE_NULL_BUDGET = 16
+# malloc's other hits: jumps taken from its beginning on, and instructions.
+BIG_BUDGETS = {"malloc of 5 to 32 KiB": (2, 35), "malloc of a large block": (3, 34)}
+# The pair of a large block has one locked instruction, the one that makes its end exact.
+LARGE_FREE = "free of a large block"
+LARGE_FREE_BUDGET = 53
 # Functions with a section that prepares before it commits (writes more than once). An abort between
 # two of the writes must leave a state that every other path can go on from; that is proven where the
 # section is written, and a new one has to be entered here by hand.
@@ -72,6 +77,7 @@ PREPARING = {
     "brimful_seq_magazine_push",
     "brimful_seq_magazine_take",
     "brimful_seq_magazine_forget",
+    "brimful_seq_runs_take",
 }
 # Most instructions of a free of another context's object, by the longest way through its section.
 FOREIGN_BUDGET = 75
@@ -197,8 +203,20 @@ def foreign_path(
     return []
 
 
-def path_faults(path: list[Instruction], budget: int, entry_points: set[int]) -> list[str]:
-    """What is wrong with a hit path."""
+def large_path(
+    listing: dict[int, Instruction], own_path: list[Instruction], foreign: list[Instruction]
+) -> list[Instruction]:
+    """The instructions of a free of a large block, which leaves the foreign one's at its first `jae`."""
+    for i, instruction in enumerate(foreign):
+        if instruction not in own_path and instruction.mnemonic == "jae":
+            return foreign[: i + 1] + hit_path(listing, instruction.target() or 0, set())
+    return []
+
+
+def path_faults(
+    path: list[Instruction], budget: int, entry_points: set[int], locks: int = 0
+) -> list[str]:
+    """What is wrong with a hit path, which may have so many instructions with a lock prefix."""
     faults = []
     if not path or not (path[-1].mnemonic.startswith("ret") or path[-1].leaves_for_memset()):
         return ["no such path, or it does not end with ret (a loop, or a jump out of the library)"]
@@ -206,6 +224,8 @@ def path_faults(path: list[Instruction], budget: int, entry_points: set[int]) ->
         faults.append(f"{len(path)} instructions, the budget is {budget}")
     for instruction in path:
         if instruction.text.startswith("lock "):
+            locks -= 1
+        if instruction.text.startswith("lock ") and locks < 0:
             faults.append(f"lock prefix: {instruction.text}")
         if instruction.mnemonic.startswith("xchg") and "(" in instruction.operands:
             faults.append(f"exchange with memory: {instruction.text}")
@@ -308,9 +328,12 @@ def main() -> int:
     foreign = foreign_path(listing, paths["free"][0], starts)
     paths["free of another context's object"] = (foreign, FOREIGN_BUDGET)
     paths["free(NULL)"] = (hit_path(listing, table["free"], set(), takes=2), FREE_NULL_BUDGET)
+    for name, (takes, budget) in BIG_BUDGETS.items():
+        paths[name] = (hit_path(listing, table["malloc"], set(), takes), budget)
+    paths[LARGE_FREE] = (large_path(listing, paths["free"][0], foreign), LARGE_FREE_BUDGET)
     passed = failed = 0
     for name, (path, budget) in paths.items():
-        faults = path_faults(path, budget, entry_points)
+        faults = path_faults(path, budget, entry_points, locks=int(name == LARGE_FREE))
         passed, failed = passed + (not faults), failed + bool(faults)
         verdict = "FAIL" if faults else "ok  "
         print(f"{verdict} {name}: {len(path)} of at most {budget} instructions")

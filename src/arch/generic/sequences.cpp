@@ -258,6 +258,10 @@ Answer brimful_seq_magazine_take(Context* context, std::uint64_t size_class, std
   return {Outcome::kDone, count};
 }
 
+// Large blocks wait in the run caches only.
+Answer brimful_seq_runs_take(Context*, std::uint64_t, Run**) { return {Outcome::kOtherContext, 0}; }
+void* brimful_take_run(std::size_t) { return nullptr; }
+
 // Here push compares with all objects and needs no filter.
 Outcome brimful_seq_magazine_forget(Context*, std::uint64_t) { return Outcome::kDone; }
 

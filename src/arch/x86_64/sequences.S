@@ -123,7 +123,7 @@ brimful_rseq_sections_begin:
         andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r9d
         cmpl    %eax, %r9d
         jne     \slow
-        subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
+        subl    $BRIMFUL_BEATS_OF_A_GROUP, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
         movl    BRIMFUL_QUEUE_SCAN(%r11), %eax
         movzbl  BRIMFUL_HEADER_LEAST(%r10), %r9d
@@ -191,6 +191,90 @@ brimful_rseq_sections_begin:
         jmp     .Lclass_\name
 .endm
 
+/*
+ * An object of a coarse class, of which one or two are offered at a time: what has been freed first, without an offer.
+ * In words:
+ *   start:
+ *     context is not closed, nobody holds its lock, the slot leads to a group    (else: slow, or as any class)
+ *     bit    = lowest set bit of the group's freed word                          (none: as any class)
+ *     result = slot.base + bit * size
+ *     the freed word without the bit                                             COMMIT
+ * A slot leads to a group when an offer of it is complete, so no bit is in both words, and what the freed word has is free.
+ * Who gives back free pages of the current slab holds the lock.
+ * Enters with RDI = bytes.
+ */
+.macro COARSE name, slow
+        leaq    brimful_block(%rip), %r8
+        leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
+        shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
+        movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN coarse_\name, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rsi)
+        jne     \slow
+        cmpl    $0, BRIMFUL_CONTEXT_LOCK(%rsi)
+        jne     \slow
+        movq    (%rsi,%rcx,8), %r10
+        leaq    brimful_zero_word(%rip), %r11
+        cmpq    %r11, %r10
+        je      .Lclass_\name
+        movq    -BRIMFUL_OFFERED_BEHIND(%r10), %r11
+        bsfq    %r11, %rax
+        jz      .Lclass_\name
+        subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
+        js      \slow
+        btrq    %rax, %r11
+        imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
+        addq    8(%rsi,%rcx,8), %rax
+        movq    %r11, -BRIMFUL_OFFERED_BEHIND(%r10)
+        SECTION_END coarse_\name
+        ret
+.endm
+
+/*
+ * A large block: the one of its length that was freed last. In words, with stack = context->run_stacks[granules]:
+ *   start:
+ *     context is not closed, the stack is not empty                              (else: miss)
+ *     run = the stack's top
+ *     stack.count less one                                                       COMMIT
+ *     run is ours: live, as long as was asked for in pages, and holds what its last user left
+ * Enters with RDI = bytes, above BRIMFUL_MEDIUM_MAX.
+ */
+.macro TAKE_RUN name, miss
+        leaq    (1 << 16) - 1(%rdi), %rcx
+        shrq    $16 - BRIMFUL_RUN_STACK_SHIFT, %rcx
+        cmpq    $(BRIMFUL_RUN_STACK_MOST + 1) << BRIMFUL_RUN_STACK_SHIFT, %rcx
+        jae     \miss
+        andl    $-1 << BRIMFUL_RUN_STACK_SHIFT, %ecx
+        leaq    brimful_block(%rip), %r8
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
+        SECTION_BEGIN run_\name, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rsi)
+        jne     \miss
+        addq    %rcx, %rsi
+        movl    BRIMFUL_CONTEXT_RUN_STACKS(%rsi), %ecx
+        subl    $1, %ecx
+        js      \miss
+        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%rsi,%rcx,8), %r10
+        movl    %ecx, BRIMFUL_CONTEXT_RUN_STACKS(%rsi)
+        SECTION_END run_\name
+        leaq    (1 << BRIMFUL_PAGE_SHIFT) - 1(%rdi), %rdx
+        andq    $-1 << BRIMFUL_PAGE_SHIFT, %rdx
+        movq    BRIMFUL_HEADER_START(%r10), %rax
+        movq    %rdx, BRIMFUL_HEADER_BYTES(%r10)
+        movb    $1, BRIMFUL_RUN_DIRTY(%r10)
+        movl    $BRIMFUL_OWNER_LIVE, BRIMFUL_HEADER_OWNER(%r10)
+        ret
+.endm
+
 /* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
 .macro ALLOCATE name, slow
 FUNCTION \name
@@ -216,17 +300,25 @@ FUNCTION \name
         SECTION_END \name
         ret
 .Lmedium_\name:
-        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
-        ja      \slow
+        cmpq    $BRIMFUL_COARSE_ABOVE, %rdi
+        ja      .Lbig_\name
         leaq    brimful_block(%rip), %r8
         leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
         shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
         movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
         jmp     .Lclass_\name
+.Lbig_\name:
+        cmpq    $BRIMFUL_MEDIUM_MAX, %rdi
+        ja      .Llarge_\name
+        COARSE \name, \slow
+.Llarge_\name:
+        TAKE_RUN \name, \slow
         ADVANCE \name, \slow
 FUNCTION_END \name
 SECTION_ABORT \name, jmp \slow
 SECTION_ABORT advance_\name, jmp \slow
+SECTION_ABORT coarse_\name, jmp \slow
+SECTION_ABORT run_\name, jmp \slow
 .endm
 
 ALLOCATE brimful_malloc, brimful_malloc_slow
@@ -386,7 +478,7 @@ FUNCTION brimful_free
         movslq  (ID), %rax
         movl    BRIMFUL_HEADER_OWNER(%rsi), %r8d
         cmpl    $BRIMFUL_OWNER_SHARED, %r8d
-        jae     .Lfree_slowly
+        jae     .Lno_context
         movl    %r8d, %r11d
         andl    $~BRIMFUL_OWNER_HAS_REMOTE, %r11d
         cmpl    %eax, %r11d
@@ -438,6 +530,47 @@ FUNCTION brimful_free
         SECTION_END free_foreign
         ret
 
+/*
+ * Perhaps a large block. It is claimed first, by one exchange: of two frees, one wins (pages/large_run.h); the other and
+ * what is no live large block go the slow way. In words, with stack = context->run_stacks[the block's length]:
+ *   start:
+ *     context is not closed, the stack has room (one that is for no length has none)   (else: slow)
+ *     it is not time to look at the clock
+ *     stack[count] = run; the run was freed when the clock was looked at last            (alone, both do no harm)
+ *     stack.count one more                                                              COMMIT
+ */
+.Lno_context:
+        movl    $BRIMFUL_OWNER_LIVE, %eax
+        movl    $BRIMFUL_OWNER_CACHED, %r8d
+        lock cmpxchgl %r8d, BRIMFUL_HEADER_OWNER(%rsi)
+        jne     .Lfree_slowly
+        cmpq    %r10, BRIMFUL_HEADER_START(%rsi)
+        jne     .Lclaimed
+        leaq    brimful_block(%rip), %r8
+        movzwl  BRIMFUL_RUN_STACK(%rsi), %ecx
+        SECTION_BEGIN free_run, %r9, %rax
+        movslq  (ID), %rax
+        movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %r11
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%r11)
+        jne     .Lclaimed
+        addq    %r11, %rcx
+        movl    BRIMFUL_CONTEXT_RUN_STACKS(%rcx), %eax
+        cmpl    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_LIMIT(%rcx), %eax
+        jae     .Lclaimed
+        subl    $1, BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACKS_UNTIL_LOOK(%r11)
+        js      .Lclaimed
+        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACKS_NOW(%r11), %rdx
+        movq    %rdx, BRIMFUL_RUN_STAMP(%rsi)
+        movq    %rsi, BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%rcx,%rax,8)
+        addl    $1, %eax
+        movl    %eax, BRIMFUL_CONTEXT_RUN_STACKS(%rcx)
+        SECTION_END free_run
+        ret
+.Lclaimed:
+        movq    %rsi, %rdi
+        movq    %r10, %rsi
+        jmp     brimful_free_claimed
+
 /* Ours, but others have freed objects of the slab: as the fast path, with a look at their mask. */
 .Lmarked:
         SECTION_BEGIN free_marked, %r9, %rax
@@ -463,6 +596,7 @@ FUNCTION brimful_free
 FUNCTION_END brimful_free
 SECTION_ABORT free, jmp .Lfree_slowly
 SECTION_ABORT free_foreign, jmp .Lfree_slowly
+SECTION_ABORT free_run, jmp .Lclaimed
 SECTION_ABORT free_marked, jmp .Lfree_slowly
 
 /* void brimful_free_sized(void* pointer, size_t bytes): the size must name the object's class, then it is a free. */
@@ -824,6 +958,43 @@ FUNCTION brimful_seq_magazine_forget
 FUNCTION_END brimful_seq_magazine_forget
 SECTION_ABORT magazine_forget, jmp .Laborted
 
+/* Answer brimful_seq_runs_take(Context* context, uint64_t granules, Run** into): value in RDX */
+FUNCTION brimful_seq_runs_take
+        movq    %rsi, %r10
+        shlq    $BRIMFUL_RUN_STACK_SHIFT, %r10
+        addq    %rdi, %r10
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN runs_take, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lother_context
+        movl    BRIMFUL_CONTEXT_RUN_STACKS(%r10), %ecx
+        movl    %ecx, %r11d
+.Lcopy_run:
+        subl    $1, %r11d
+        jb      .Lcopied_runs
+        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%r10,%r11,8), %rax
+        movq    %rax, (%rdx,%r11,8)
+        jmp     .Lcopy_run
+.Lcopied_runs:
+        movl    $0, BRIMFUL_CONTEXT_RUN_STACKS(%r10)
+        SECTION_END runs_take
+        movl    %ecx, %edx
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_seq_runs_take
+SECTION_ABORT runs_take, jmp .Laborted
+
+/* void* brimful_take_run(size_t bytes) */
+FUNCTION brimful_take_run
+        TAKE_RUN take_run, .Lno_run
+.Lno_run:
+        xorl    %eax, %eax
+        ret
+FUNCTION_END brimful_take_run
+SECTION_ABORT run_take_run, jmp .Lno_run
+
+        .hidden brimful_seq_runs_take, brimful_take_run
         .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
         .hidden brimful_seq_empty
         .hidden brimful_seq_magazine_push, brimful_seq_magazine_take, brimful_seq_magazine_forget
