@@ -55,6 +55,7 @@ std::size_t usable_bytes(const Demand& demand) {
 
 void populate(MemoryRange range) {
   if (BRIMFUL_UNLIKELY(range.hugepage != 0)) touch_hugepage_and_measure(range.hugepage);
+  if (BRIMFUL_UNLIKELY(range.sample != 0)) touch_and_measure(range.sample);
   if (BRIMFUL_LIKELY(range.bytes == 0)) return;
   const bool is_auto = config::populate() == config::Populate::kAuto;
   if (is_auto && fault_costs.is_due() ? populate_and_measure(range.start, range.bytes)
@@ -188,6 +189,15 @@ void Backing::try_one(const Demand& demand) {
 // The run that is handed out may hold the next hugepage to be measured.
 void Backing::plan_probe(const Demand& demand) {
   constexpr std::uint32_t kProbeEvery = 8;
+  // Small pages have a price of their own where they are not populated: of slabs that are filled by nature, shortly before
+  // hugepages are asked for, and while they are.
+  constexpr std::uint32_t kSampleEvery = 64;
+  const bool is_small = demand.size_class != kBlock && demand.bytes <= kFilledSlab && populate_.bytes == 0;
+  if (is_small && state_ != State::kOff && demand.used_bytes >= kCountFrom &&
+      extent_in(demand.start, demand.start + demand.bytes) == nullptr) {
+    if (samples_ < 2 * FaultCosts::kLeastValues || samples_ % kSampleEvery == 0) populate_.sample = demand.start;
+    ++samples_;
+  }
   if (state_ != State::kQuiet) return;
   note_costs();
   if (demand.start + demand.bytes <= next_probe_) return;

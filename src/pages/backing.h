@@ -43,6 +43,7 @@ struct MemoryRange {
   std::uint64_t start;
   std::size_t bytes;
   std::uint64_t hugepage = 0;  // to be touched and measured first; 0: none
+  std::uint64_t sample = 0;    // a run of small pages, of which the first few are to be; 0: none
 };
 
 // A run that is about to be handed out.
@@ -158,6 +159,7 @@ class Backing {
   std::size_t populated_bytes_ = 0;
   std::uint64_t next_probe_ = 0;   // address of the hugepage to measure
   std::uint32_t probes_ = 0;       // made
+  std::uint32_t samples_ = 0;      // runs that could be one
   bool is_refused_ = false;        // hugepages cost too much here
   std::size_t refused_bytes_ = 0;  // since one was tried last
   std::size_t window_count_ = 0;

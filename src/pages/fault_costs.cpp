@@ -24,7 +24,7 @@ void FaultCosts::note(Way way, std::uint64_t ns, std::uint64_t pages) {
   if (value == 0) value = 1;
   if (value > kMostNs) value = kMostNs;
   const std::uint32_t values = cost.values.load(std::memory_order_relaxed);  // relaxed: an estimate, also below
-  const std::uint64_t average = cost.ns.load(std::memory_order_relaxed);
+  const std::uint64_t average = cost.ns.load(std::memory_order_relaxed);     // relaxed: as above
   const std::uint64_t weight = values < 3 ? values : 3;
   // relaxed: as above
   cost.ns.store(static_cast<std::uint32_t>((average * weight + value) / (weight + 1)), std::memory_order_relaxed);
@@ -48,6 +48,14 @@ bool FaultCosts::is_due() {
   const std::uint32_t number = ranges_.load(std::memory_order_relaxed);
   ranges_.store(number + 1, std::memory_order_relaxed);  // relaxed: as above
   return number < kLeastValues || number % kMeasureEvery == 0;
+}
+
+void touch_and_measure(std::uint64_t start) {
+  const std::size_t bytes = kTouchedPages * os::page_bytes();
+  if (os::calls.is_resident(start)) return;
+  const std::uint64_t began_ns = os::calls.cpu_ns();
+  os::calls.touch(start, bytes);
+  fault_costs.note(FaultCosts::kTouched, os::calls.cpu_ns() - began_ns, kTouchedPages);
 }
 
 bool populate_and_measure(std::uint64_t start, std::size_t bytes) {

@@ -52,6 +52,9 @@ class FaultCosts {
 // Of this process.
 extern FaultCosts fault_costs;
 
+// Touches the first eight pages of a run that is the caller's own and holds zeros, and notes what that costs.
+void touch_and_measure(std::uint64_t start);
+
 // Brings the pages of a range that is the caller's own and holds zeros, and notes what it costs: the first few touched, the
 // others by a call. false: the system knows no such call.
 bool populate_and_measure(std::uint64_t start, std::size_t bytes);

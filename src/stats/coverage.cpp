@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "os/small_file.h"
+#include "pages/fault_costs.h"
 #include "pages/heap.h"
 #include "slots/thread.h"
 
@@ -33,6 +34,10 @@ void read_coverage(Coverage& into) {
     const pages::BackingStats backing = pages::heap.pages.backing().stats();
     into.advised_bytes = backing.advised_bytes;
     into.populated_bytes = backing.populated_bytes;
+    into.is_refused = backing.is_refused;
+    into.touched_ns = pages::fault_costs.ns_per_page(pages::FaultCosts::kTouched);
+    into.populated_ns = pages::fault_costs.ns_per_page(pages::FaultCosts::kPopulated);
+    into.huge_ns = pages::fault_costs.ns_per_page(pages::FaultCosts::kHuge);
   }
   char text[2048];  // the file has some 25 lines of 30 letters
   if (os::read_small_file("/proc/self/smaps_rollup", text, sizeof text) > 0) {

@@ -98,6 +98,13 @@ void coverage_text(Output& out, const Report& report) {
   line("  in hugepages", report.coverage.huge_bytes);
   line("  hugepages advised", report.coverage.advised_bytes);
   line("  populated in total", report.coverage.populated_bytes);
+  const auto cost = [&](const char* name, std::uint64_t ns) {
+    if (ns != 0) out.left(name, 24).right(ns, 16) << " ns a page\n";
+  };
+  cost("  touched memory costs", report.coverage.touched_ns);
+  cost("  populated memory costs", report.coverage.populated_ns);
+  cost("  hugepages cost", report.coverage.huge_ns);
+  if (report.coverage.is_refused) out << "  hugepages cost more than they save: none is asked for\n";
 }
 
 void coverage_json(Json& json, const Report& report) {
@@ -105,6 +112,10 @@ void coverage_json(Json& json, const Report& report) {
   json.number("huge", report.coverage.huge_bytes);
   json.number("advised", report.coverage.advised_bytes);
   json.number("populated", report.coverage.populated_bytes);
+  json.number("touched_ns", report.coverage.touched_ns);
+  json.number("populated_ns", report.coverage.populated_ns);
+  json.number("huge_ns", report.coverage.huge_ns);
+  json.number("refused", report.coverage.is_refused ? 1 : 0);
   json.end();
 }
 

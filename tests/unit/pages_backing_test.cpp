@@ -437,6 +437,15 @@ TEST(BackingCosts, HugepagesThatCostMoreThanTheySaveAreRefusedAfterAFew) {
   EXPECT_EQ(heap.grow(100 * kMiB), 0U);
 }
 
+TEST(BackingCosts, HugepagesAreJudgedAlsoWhereNothingIsPopulated) {
+  Costly heap;
+  config::apply("populate:off", config::options, nullptr);
+  heap.os.hugepage_ns = 512 * 5000;
+  heap.grow(100 * kMiB);
+  EXPECT_TRUE(heap.is_refused());
+  EXPECT_EQ(fault_costs.ns_per_page(FaultCosts::kTouched), heap.os.touched_ns);
+}
+
 TEST(BackingCosts, OneIsTriedNowAndThenAndHugepagesComeBackWhenTheyAreCheap) {
   Costly heap;
   heap.os.hugepage_ns = 512 * 5000;
