@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Golden test of the fast paths: how many instructions a hit costs, and of which kinds.
 
-Reads the disassembly of the library that ships and walks each entry point along its hit path:
-from the symbol, straight on through conditional jumps (they lead to slow paths), except those to
-another entry point (a sized delete whose size is right goes on as a free), along unconditional
-jumps inside the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 30
-(the thirtieth keeps the pointer for the slow paths: docs/design/0012); operator new and delete the
-same. A free of another context's object, which goes into a magazine: 75; free(NULL), which takes
-two jumps. The same for large blocks that wait in a stack (docs/design/0026). On the path there may be no call, but to malloc, whose own path is counted then, and
-calloc()'s to memset(), which is not; no lock prefix, but one in a large block's free, and no exchange with memory (which locks without
-saying so).
+Reads the disassembly of the library that ships and walks each entry point along its hit path: from
+the symbol, straight on through conditional jumps (they lead to slow paths), except those to another
+entry point (a sized delete whose size is right goes on as a free), along unconditional jumps inside
+the library, to the first `ret`. Budgets, `ret` included: malloc 20, free 30 (the thirtieth keeps
+the pointer for the slow paths: docs/design/0012); operator new and delete the same. A free of
+another context's object, which goes into a magazine: 75; free(NULL), which takes two jumps. The
+same for large blocks that wait in a stack (docs/design/0026). On the path there may be no call, but
+to malloc, whose own path is counted then, and calloc()'s to memset(), which is not; no lock prefix,
+but one in a large block's free, and no exchange with memory (which locks without saying so).
 
 Second, every restartable section that the library registers is checked for the invariant that
 the design rests on: the last instruction of the section, and no other, writes to memory (the

@@ -70,6 +70,7 @@ enum class Mutation {
   kUnmarkAfterCollecting,  // collect_all takes the mark down when it found nothing, and does not look again
   kNoFenceAfterUnmarking,  // it looks, but its store of the owner may still wait in the store buffer
   kFreeMarkedBlindly,      // the free of a marked slab does not look at what others have freed
+  kTakeFreedUnoffered,     // malloc takes freed objects of the current slab although the slot does not lead there
   kTakeCentralUnflushed,   // a context takes over a slab and keeps objects of it in its magazine
 };
 
@@ -102,6 +103,7 @@ struct Scenario {
   std::vector<uint64_t> variables;
   std::vector<Program> programs;
   unsigned preemptions = 0;
+  bool coarse = false;     // malloc takes freed objects first
   bool too_large = false;  // to try every order; kept for the mutation that is found in it
 };
 
@@ -158,6 +160,7 @@ class SlotsWorld : public World {
   // src/arch: the sequences.
   Task<uint64_t> seq_take(Thread& t);  // object + 1, or 0
   Task<bool> seq_advance(Thread& t);
+  Task<uint64_t> seq_take_freed(Thread& t);
   Task<Outcome> fast_free(Thread& t, uint64_t slab, uint64_t bit);
   Task<Outcome> section_free(Thread& t, uint64_t slab, uint64_t bit);
   Task<Outcome> section_free_foreign(Thread& t, uint64_t slab, uint64_t bit, bool* marked);

@@ -195,7 +195,9 @@ Task<Refill> SlotsWorld::refill(Thread& t, uint64_t context) {
 }
 
 Task<uint64_t> SlotsWorld::allocate(Thread& t) {
-  uint64_t object = co_await seq_take(t);
+  uint64_t object = 0;
+  if (scenario_.coarse) object = co_await seq_take_freed(t);
+  if (object == 0) object = co_await seq_take(t);
   bool advanced = false;
   if (object == 0) advanced = co_await seq_advance(t);
   if (advanced) object = co_await seq_take(t);

@@ -247,6 +247,26 @@ Task<uint64_t> SlotsWorld::seq_take(Thread& t) {
 }
 
 // malloc's own step to the next group of the current slab: no lock, but only while nobody holds it.
+Task<uint64_t> SlotsWorld::seq_take_freed(Thread& t) {
+  co_await t.begin_section();
+  const uint64_t id = t.context;
+  const uint64_t active_id = co_await t.load(active(id));
+  if (t.aborted || active_id != id) co_return (t.end_section(), 0);
+  const bool unoffered = is(Mutation::kTakeFreedUnoffered);
+  const uint64_t busy = co_await t.load(context_lock(id));
+  if (t.aborted || (busy != 0 && !unoffered)) co_return (t.end_section(), 0);
+  const uint64_t slab = co_await t.load(unoffered ? current(id) : slot(id));
+  if (t.aborted || slab == 0) co_return (t.end_section(), 0);
+  const uint64_t freed = co_await t.load(word(slab - 1));
+  if (t.aborted || freed == 0) co_return (t.end_section(), 0);
+  const uint64_t rest = freed & (freed - 1);
+  co_await t.store(word(slab - 1), rest);
+  if (t.end_section()) co_return 0;
+  const uint64_t bit = freed ^ rest;
+  take_live(t, slab - 1, bit);
+  co_return (slab - 1) * kObjects + static_cast<unsigned>(std::countr_zero(bit)) + 1;
+}
+
 Task<bool> SlotsWorld::seq_advance(Thread& t) {
   co_await t.begin_section();
   const uint64_t id = t.context;
