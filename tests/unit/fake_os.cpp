@@ -75,6 +75,8 @@ os::HugepageMode fake_hugepage_mode() {
   return current->hugepage_mode;
 }
 
+void fake_yield() { os::linux_calls().yield(); }
+
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
@@ -90,7 +92,8 @@ constexpr os::Calls kFake = {fake_map,
                              fake<Call::kPurgeLazily, &os::Calls::purge_lazily>,
                              fake_advise,
                              fake_is_resident,
-                             fake_hugepage_mode};
+                             fake_hugepage_mode,
+                             fake_yield};
 
 }  // namespace
 
