@@ -39,7 +39,6 @@ struct ClassQueue {
   Slab* current;       // its groups fill the slot one after another
   List<Slab> partial;  // slabs this context owns, with free objects
   std::uint32_t scan;  // 1 + the group of `current` last offered: 1 … groups
-  std::uint8_t taken;  // slabs taken over since the last slow path of malloc
   bool needs_many;     // the class had a slab here before, or is asked for more than others
 };
 

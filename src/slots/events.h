@@ -31,19 +31,18 @@ enum class Event : std::uint8_t {
   kTell,           // an atomic OR on a remote mask
   kCollect,        // an exchange on a remote mask that found bits
   kAdopt,          // a detached slab taken back by its last owner
-  kTakeOver,       // a detached slab taken by another context, which frees its objects
   kPublish,        // a detached slab put into the central index
   kCentralAdd,     // slabs put into the central index, published ones included
   kReleaseSlab,    // a slab given back to the page heap
   kCloseContext,   // another, idle context emptied
 };
-inline constexpr std::size_t kEventCount = 17;
+inline constexpr std::size_t kEventCount = 16;
 
 // As the reports call them.
 inline constexpr std::array<const char*, kEventCount> kEventNames = {
-    "refill_group", "refill_partial", "refill_central", "refill_new",   "detach",       "shared_object",
-    "slow_free",    "keep",           "flush",          "tell",         "collect",      "adopt",
-    "take_over",    "publish",        "central_add",    "release_slab", "close_context"};
+    "refill_group", "refill_partial", "refill_central", "refill_new",   "detach",  "shared_object",
+    "slow_free",    "keep",           "flush",          "tell",         "collect", "adopt",
+    "publish",      "central_add",    "release_slab",   "close_context"};
 
 using EventCounts = std::array<std::uint64_t, kEventCount>;
 

@@ -151,6 +151,7 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
 }
 
 void free_remote(Slab* slab, std::uint64_t index) {
+  if (keep_with_room(slab, index)) return;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
@@ -195,15 +196,9 @@ void free(Slab* slab, std::uint64_t index) {
       continue;
     }
     // relaxed: ordered by the owner; adopt() finds out whether the slab is still detached
-    if (owner == kOwnerDetached && slab->last_owner.load(std::memory_order_relaxed) == id) {
-      Context* context = current_context();
-      if (context != nullptr && context->id == id) adopt(slab, context);
-      continue;
-    }
-    if (keep_with_room(slab, index)) return;
-    // Making room may have made the slab ours.
-    // relaxed: looked at again
-    if (owner_id(slab->owner.load(std::memory_order_relaxed)) != current_id()) break;
+    if (owner != kOwnerDetached || slab->last_owner.load(std::memory_order_relaxed) != id) break;
+    Context* context = current_context();
+    if (context != nullptr && context->id == id) adopt(slab, context);
   }
   free_remote(slab, index);
 }

@@ -59,14 +59,6 @@ void free_remote(Slab* slab, std::uint64_t index);
 // context->lock.
 bool collect_all(Slab* slab, Context* context);
 
-// Takes off the mark kOwnerHasRemote of a slab of the running context, and moves what others have freed to its words. Answer
-// and lock as for collect_all().
-bool take_mark_down(Slab* slab, Context* context);
-
-// Puts freed objects of `group` (a mask), which the caller holds, into the words of a slab of the running context. false:
-// the thread runs elsewhere now, and holds them still. Reports a double free. Caller holds context->lock.
-bool place(Slab* slab, Context* context, unsigned group, std::uint64_t mask);
-
 // Puts a slab the context owns at the end of its queue. Caller holds context->lock.
 void enqueue(Context* context, Slab* slab);
 

@@ -11,7 +11,6 @@
 #include "meta/misuse.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
-#include "slots/take_over.h"
 #include "slots/thread.h"
 
 namespace brimful::slots {
@@ -60,17 +59,11 @@ Slab* slab_of(std::uint64_t object, ClassId size_class) {
   return slab;
 }
 
-// Tells the owners of `count` objects of a class, one call for all objects of a group, or `taker` takes their slab over.
-// Overwrites the addresses. true: it has taken one over.
-bool tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count, Context* taker) {
-  bool took = false;
+// Tells the owners of `count` objects of a class, one call for all objects of a group. Overwrites the addresses.
+void tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (objects[i] == 0) continue;
     Slab* slab = slab_of(objects[i], size_class);
-    if (taker != nullptr && take_over(taker, slab, objects + i, count - i)) {
-      took = true;
-      continue;
-    }
     const std::uint64_t index = slab->index_of(objects[i]);
     const Place place = place_of(index);
     const std::uint64_t base = slab->object(index - index % kGroupObjects);
@@ -83,7 +76,6 @@ bool tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count, Con
     }
     tell_owner(slab, place.group, mask);
   }
-  return took;
 }
 
 }  // namespace
@@ -120,17 +112,14 @@ bool keep_with_room(Slab* slab, std::uint64_t index) {
 }
 
 void flush_magazine(Context* context, ClassId size_class) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::uint64_t objects[kMagazineObjects];
-    // relaxed: an empty magazine is left alone, a full one is taken by the sequence
-    if (std::atomic_ref(context->counts[size_class]).load(std::memory_order_relaxed) == 0) return;
-    const arch::Answer taken = arch::brimful_seq_magazine_take(context, size_class, objects);
-    if (taken.outcome != arch::Outcome::kDone) return;
-    arch::brimful_seq_magazine_forget(context, size_class);
-    context->events.count(Event::kFlush);
-    // What came meanwhile, from other threads of this context, may be of the slab that was taken over.
-    if (!tell_all(size_class, objects, taken.value, context)) return;
-  }
+  std::uint64_t objects[kMagazineObjects];
+  // relaxed: an empty magazine is left alone, a full one is taken by the sequence
+  if (std::atomic_ref(context->counts[size_class]).load(std::memory_order_relaxed) == 0) return;
+  const arch::Answer taken = arch::brimful_seq_magazine_take(context, size_class, objects);
+  if (taken.outcome != arch::Outcome::kDone) return;
+  arch::brimful_seq_magazine_forget(context, size_class);
+  context->events.count(Event::kFlush);
+  tell_all(size_class, objects, taken.value);
 }
 
 void flush_magazines(Context* context) {
@@ -141,7 +130,7 @@ void empty_magazines(Context* context) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     const std::uint32_t count = context->counts[c];
     context->counts[c] = 0;
-    tell_all(static_cast<ClassId>(c), context->magazines[c], count, nullptr);
+    tell_all(static_cast<ClassId>(c), context->magazines[c], count);
   }
 }
 

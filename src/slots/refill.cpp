@@ -167,7 +167,6 @@ Slab* take_central(Context* context, ClassId size_class) {
 Refill refill(Context* context, ClassId size_class) {
   ClassQueue& queue = context->queues[size_class];
   drain_inbox(context);
-  queue.taken = 0;
   for (;;) {
     if (queue.current != nullptr) {
       const Refill used = use_current(context, size_class);
@@ -204,10 +203,14 @@ bool collect_masks(Slab* slab, Context* context, bool& found) {
     if (mask == 0) continue;
     found = true;
     context->events.count(Event::kCollect);
-    if (place(slab, context, g, mask)) continue;
-    return_remote(slab, g, mask);
-    mark_remote(slab);
-    return false;
+    check_collected(slab, g, mask);
+    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
+    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) report_twice(slab, g, mask & owner_bits(slab, g));
+    if (placed != arch::Outcome::kDone) {
+      return_remote(slab, g, mask);
+      mark_remote(slab);
+      return false;
+    }
   }
   return true;
 }
@@ -267,32 +270,19 @@ void* allocate(ClassId size_class) {
   return object;
 }
 
-bool place(Slab* slab, Context* context, unsigned group, std::uint64_t mask) {
-  check_collected(slab, group, mask);
-  const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[group], mask);
-  if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) {
-    report_twice(slab, group, mask & owner_bits(slab, group));
-  }
-  return placed == arch::Outcome::kDone;
-}
-
-bool take_mark_down(Slab* slab, Context* context) {
+bool collect_all(Slab* slab, Context* context) {
+  // relaxed: the mark goes up again for whatever comes later
+  if ((slab->owner.load(std::memory_order_relaxed) & kOwnerHasRemote) == 0) return true;
+  bool found = false;
+  if (!collect_masks(slab, context, found)) return false;
+  if (found) return true;
   if (arch::brimful_seq_store32(context, reinterpret_cast<std::uint32_t*>(&slab->owner), context->id) !=
       arch::Outcome::kDone) {
     return false;
   }
   // pairs with: mark_remote() (who sees the mark down puts it up again; whose mark we took down, those bits we see)
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  bool found = false;
   return collect_masks(slab, context, found);
-}
-
-bool collect_all(Slab* slab, Context* context) {
-  // relaxed: the mark goes up again for whatever comes later
-  if ((slab->owner.load(std::memory_order_relaxed) & kOwnerHasRemote) == 0) return true;
-  bool found = false;
-  if (!collect_masks(slab, context, found)) return false;
-  return found || take_mark_down(slab, context);
 }
 
 void enqueue(Context* context, Slab* slab) {

@@ -51,86 +51,26 @@ Task<bool> SlotsWorld::keep_with_room(Thread& t, uint64_t slab, uint64_t bit) {
   co_return false;
 }
 
-Task<bool> SlotsWorld::tell_all(Thread& t, uint64_t taken, uint64_t taker) {
-  bool took_any = false;
+Task<void> SlotsWorld::tell_all(Thread& t, uint64_t taken) {
   for (uint64_t slab = 0; slab < kSlabs; ++slab) {
     const uint64_t bits = taken >> slab * kObjects & kAll;
-    if (bits == 0) continue;
-    bool took = false;
-    if (taker != kNobody && scenario_.takes_over) took = co_await take_over(t, slab, taker, bits);
-    if (!took) co_await tell_owner(t, slab, bits);
-    took_any = took_any || took;
+    if (bits != 0) co_await tell_owner(t, slab, bits);
   }
-  co_return took_any;
 }
 
 Task<void> SlotsWorld::flush_magazine(Thread& t, uint64_t context) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const uint64_t any = co_await t.load(magazine(context));
-    if (any == 0) co_return;
-    uint64_t taken = 0;
-    const Outcome outcome = co_await seq_magazine_take(t, context, &taken);
-    if (outcome != Outcome::kDone) co_return;
-    const bool took = co_await tell_all(t, taken, context);
-    if (!took || is(Mutation::kTakeOverUnflushed)) co_return;
-  }
+  const uint64_t any = co_await t.load(magazine(context));
+  if (any == 0) co_return;
+  uint64_t taken = 0;
+  const Outcome outcome = co_await seq_magazine_take(t, context, &taken);
+  if (outcome == Outcome::kDone) co_await tell_all(t, taken);
 }
 
 Task<void> SlotsWorld::empty_magazine(Thread& t, uint64_t context) {
   const uint64_t taken = co_await t.load(magazine(context));
   co_await t.store(magazine(context), 0);
   held(t.index) |= taken;
-  co_await tell_all(t, taken, kNobody);
-}
-
-// --- take_over.cpp
-
-// Passes on what the queue holds, if anything: the source does so from the fifth slab on.
-Task<void> SlotsWorld::pass_on(Thread& t, uint64_t context) {
-  const uint64_t oldest = first_of(t, Listed::kQueue, context);
-  if (oldest == 0) co_return;
-  if (is(Mutation::kPassOnByStore)) {
-    co_await t.store(owner(oldest - 1), kMoving);
-  } else {
-    const Outcome let_go = co_await seq_store_owner(t, context, oldest - 1, kMoving);
-    if (let_go != Outcome::kDone) co_return;
-  }
-  put(oldest - 1, Listed::kNowhere);
-  co_await central_add(t, oldest - 1);
-}
-
-Task<bool> SlotsWorld::take_over(Thread& t, uint64_t slab, uint64_t context, uint64_t bits) {
-  uint64_t found = co_await t.load(owner(slab));
-  if (found != kDetached) co_return false;
-  const uint64_t last = co_await t.load(last_owner(slab));
-  if (last == context) co_return false;
-  const bool locked = co_await try_lock(t, context_lock(context));
-  if (!locked) co_return false;
-  if (is(Mutation::kTakeOverByStore)) {
-    found = co_await t.load(owner(slab));
-    if (found == kDetached) co_await t.store(owner(slab), context | kHasRemote);
-  } else {
-    found = co_await t.compare_exchange(owner(slab), kDetached, context | kHasRemote);
-  }
-  if (found != kDetached) {
-    co_await t.exchange(context_lock(context), 0);
-    co_return false;
-  }
-  co_await take_mark_down(t, slab, context);
-  const bool placed = co_await place(t, slab, context, bits);
-  if (!placed) {
-    co_await return_remote(t, slab, bits);
-    if (!is(Mutation::kTakeOverUnmarked)) co_await mark_remote(t, slab);
-  }
-  const uint64_t all = co_await free_bits(t, slab);
-  const bool release = all == kAll;
-  if (!release) {
-    co_await pass_on(t, context);
-    put(slab, Listed::kQueue, context);
-  }
-  co_await t.exchange(context_lock(context), 0);
-  if (release) co_await release_slab(t, slab);
-  co_return true;
+  co_await tell_all(t, taken);
 }
 
 // --- free.cpp

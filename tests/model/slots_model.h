@@ -70,10 +70,6 @@ enum class Mutation {
   kUnmarkAfterCollecting,  // collect_all takes the mark down when it found nothing, and does not look again
   kNoFenceAfterUnmarking,  // it looks, but its store of the owner may still wait in the store buffer
   kFreeMarkedBlindly,      // the free of a marked slab does not look at what others have freed
-  kTakeOverByStore,        // take_over reads the owner and then stores it
-  kTakeOverUnflushed,      // it does not look for objects that came into the magazine while it took the slab
-  kTakeOverUnmarked,       // it tells what it could not place, and leaves the mark down
-  kPassOnByStore,          // pass_on stores the owner wherever its thread runs now
   kTakeCentralUnflushed,   // a context takes over a slab and keeps objects of it in its magazine
 };
 
@@ -106,8 +102,7 @@ struct Scenario {
   std::vector<uint64_t> variables;
   std::vector<Program> programs;
   unsigned preemptions = 0;
-  bool takes_over = false;  // an object of a detached slab is enough for take_over, else none is
-  bool too_large = false;   // to try every order; kept for the mutation that is found in it
+  bool too_large = false;  // to try every order; kept for the mutation that is found in it
 };
 
 class SlotsWorld : public World {
@@ -191,8 +186,6 @@ class SlotsWorld : public World {
   Task<void> check_uncollected(Thread& t, uint64_t slab, const char* where);
   Task<uint64_t> collect_remote(Thread& t, uint64_t slab);
   Task<void> return_remote(Thread& t, uint64_t slab, uint64_t bits);
-  Task<bool> place(Thread& t, uint64_t slab, uint64_t context, uint64_t bits);
-  Task<bool> take_mark_down(Thread& t, uint64_t slab, uint64_t context);
   Task<bool> collect_masks(Thread& t, uint64_t slab, uint64_t context, bool* found);
   Task<bool> collect_all(Thread& t, uint64_t slab, uint64_t context);
   Task<Refill> install_next_group(Thread& t, uint64_t context);
@@ -217,9 +210,7 @@ class SlotsWorld : public World {
   Task<Outcome> push(Thread& t, uint64_t context, uint64_t slab, uint64_t bit);
   Task<bool> keep(Thread& t, uint64_t context, uint64_t slab, uint64_t bit);
   Task<bool> keep_with_room(Thread& t, uint64_t slab, uint64_t bit);
-  Task<bool> tell_all(Thread& t, uint64_t taken, uint64_t taker);
-  Task<void> pass_on(Thread& t, uint64_t context);
-  Task<bool> take_over(Thread& t, uint64_t slab, uint64_t context, uint64_t bits);
+  Task<void> tell_all(Thread& t, uint64_t taken);
   Task<void> flush_magazine(Thread& t, uint64_t context);
   Task<void> empty_magazine(Thread& t, uint64_t context);
   Task<void> free_remote(Thread& t, uint64_t slab, uint64_t bit);

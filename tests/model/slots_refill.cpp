@@ -99,20 +99,15 @@ Task<void> SlotsWorld::return_remote(Thread& t, uint64_t slab, uint64_t bits) {
 
 // --- refill.cpp
 
-Task<bool> SlotsWorld::place(Thread& t, uint64_t slab, uint64_t context, uint64_t bits) {
-  if (!is(Mutation::kCollectBlindly)) co_await check_collected(t, slab, bits, "collected");
-  const Outcome placed = co_await seq_or(t, context, slab, bits);
-  if (placed == Outcome::kAlreadySet) report(slab, "placed");
-  if (is(Mutation::kCheckPlacedBits)) co_await check_collected(t, slab, bits, "placed");
-  co_return placed == Outcome::kDone;
-}
-
 Task<bool> SlotsWorld::collect_masks(Thread& t, uint64_t slab, uint64_t context, bool* found) {
   const uint64_t bits = co_await collect_remote(t, slab);
   if (bits == 0) co_return true;
   *found = true;
-  const bool placed = co_await place(t, slab, context, bits);
-  if (placed) co_return true;
+  if (!is(Mutation::kCollectBlindly)) co_await check_collected(t, slab, bits, "collected");
+  const Outcome placed = co_await seq_or(t, context, slab, bits);
+  if (placed == Outcome::kAlreadySet) report(slab, "placed");
+  if (is(Mutation::kCheckPlacedBits)) co_await check_collected(t, slab, bits, "placed");
+  if (placed == Outcome::kDone) co_return true;
   if (!is(Mutation::kDropCollectedBits)) {
     co_await return_remote(t, slab, bits);
   } else {
@@ -122,23 +117,18 @@ Task<bool> SlotsWorld::collect_masks(Thread& t, uint64_t slab, uint64_t context,
   co_return false;
 }
 
-Task<bool> SlotsWorld::take_mark_down(Thread& t, uint64_t slab, uint64_t context) {
-  const Outcome unmarked = co_await seq_store_owner(t, context, slab, context);
-  if (unmarked != Outcome::kDone) co_return false;
-  if (is(Mutation::kUnmarkAfterCollecting)) co_return true;
-  if (!is(Mutation::kNoFenceAfterUnmarking)) co_await t.fence();
-  bool found = false;
-  const bool collected = co_await collect_masks(t, slab, context, &found);
-  co_return collected;
-}
-
 Task<bool> SlotsWorld::collect_all(Thread& t, uint64_t slab, uint64_t context) {
   const uint64_t owned_by = co_await t.load(owner(slab));
   if ((owned_by & kHasRemote) == 0) co_return true;
   bool found = false;
   bool collected = co_await collect_masks(t, slab, context, &found);
   if (!collected) co_return false;
-  if (!found) collected = co_await take_mark_down(t, slab, context);
+  if (found) co_return true;
+  const Outcome unmarked = co_await seq_store_owner(t, context, slab, context);
+  if (unmarked != Outcome::kDone) co_return false;
+  if (is(Mutation::kUnmarkAfterCollecting)) co_return true;
+  if (!is(Mutation::kNoFenceAfterUnmarking)) co_await t.fence();
+  collected = co_await collect_masks(t, slab, context, &found);
   co_return collected;
 }
 
