@@ -56,6 +56,8 @@ struct Calls {
   std::uint64_t (*cpu_ns)();
   // Reads the file: three system calls.
   HugepageMode (*hugepage_mode)();
+  // Lets other threads run that wait for this CPU: sched_yield(2). Returns soon where there is none.
+  void (*yield)();
 };
 
 // The table in use. Only tests write it, and only while no other thread allocates.

@@ -115,10 +115,15 @@ HugepageMode linux_hugepage_mode() {
   return strstr(text, "[madvise]") != nullptr ? HugepageMode::kMadvise : HugepageMode::kNever;
 }
 
+void linux_yield() {
+  const ErrnoGuard guard;  // a filter may refuse it
+  syscall(SYS_sched_yield);
+}
+
 constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,       linux_purge,  linux_unmap,
                           linux_move_pages,  linux_resize,      linux_name,         linux_now_ms, linux_node,
                           linux_prefer_node, linux_map_hugetlb, linux_purge_lazily, linux_advise, linux_is_resident,
-                          linux_touch,       thread_cpu_ns,     linux_hugepage_mode};
+                          linux_touch,       thread_cpu_ns,     linux_hugepage_mode, linux_yield};
 
 }  // namespace
 

@@ -12,8 +12,8 @@
 //
 // Two kinds of state, two rules. What the fast paths write (group words, slots, magazines, the owner of a slab)
 // changes only in restartable sequences that verify the context. Lists change only under `lock`, which is only ever
-// tried on allocation paths: a busy lock (its holder was preempted) means "use the central index", never waiting. A
-// holder that migrated may finish its list work but can't install a group: the sequence refuses.
+// tried on allocation paths: a busy lock (its holder was preempted) means "let others run, once, then use the central
+// index", never waiting for it. A holder that migrated may finish its list work but can't install a group: the sequence refuses.
 #pragma once
 
 #include <atomic>

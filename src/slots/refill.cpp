@@ -10,6 +10,10 @@
 // malloc go on to memory that nobody has touched, so a small heap stays small.
 //
 // A current slab without a free object is detached: no owner, in no list, no cost. Its next free finds it again.
+//
+// Where a context's lock is busy, its holder most likely waits for the CPU that we have: it was preempted. With many
+// threads all others come by here before it runs again. So each lets them go first, once a call, and only then takes an
+// object of the shared slab. Rejected: sleeping until the lock is free (docs/design/0028).
 #include <bit>
 
 #include "config/options.h"
@@ -234,12 +238,18 @@ void* take(ClassId size_class) {
 
 void* allocate(ClassId size_class) {
   bool reclaimed = false;
+  bool yielded = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
     const bool is_heartbeat = context->heartbeat <= 0;
     if (is_heartbeat) tick();
-    if (!context->lock.try_lock()) break;
+    if (!context->lock.try_lock()) {
+      if (yielded) break;
+      os::calls.yield();
+      yielded = true;
+      continue;
+    }
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = refill(context, size_class);
     context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;

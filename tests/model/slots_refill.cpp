@@ -201,10 +201,15 @@ Task<uint64_t> SlotsWorld::allocate(Thread& t) {
   bool advanced = false;
   if (object == 0) advanced = co_await seq_advance(t);
   if (advanced) object = co_await seq_take(t);
+  bool yielded = false;
   for (int attempt = 0; attempt < kAttempts && object == 0; ++attempt) {
     const uint64_t context = t.context;
     const bool locked = co_await try_lock(t, context_lock(context));
-    if (!locked) break;
+    if (!locked && yielded) break;
+    if (!locked) {
+      yielded = true;
+      continue;
+    }
     const Refill result = co_await refill(t, context);
     co_await t.exchange(context_lock(context), 0);
     if (result == Refill::kNoMemory) break;

@@ -85,6 +85,8 @@ os::HugepageMode fake_hugepage_mode() {
   return current->hugepage_mode;
 }
 
+void fake_yield() { os::linux_calls().yield(); }
+
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
@@ -102,7 +104,8 @@ constexpr os::Calls kFake = {fake_map,
                              fake_is_resident,
                              fake_touch,
                              fake_cpu_ns,
-                             fake_hugepage_mode};
+                             fake_hugepage_mode,
+                             fake_yield};
 
 }  // namespace
 

@@ -15,6 +15,9 @@
 #include "alloc/allocate.h"
 #include "brimful/brimful.h"
 #include "fake_os.h"
+#include "meta/block.h"
+#include "meta/granule_table.h"
+#include "os/calls.h"
 #include "os/numa.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
@@ -57,6 +60,40 @@ TEST_F(CentralTest, HandsSlabsOutOldestFirstAndMarkedForCollecting) {
   release_slab(first);
   release_slab(second);
   EXPECT_EQ(slabs(kId), 0U);
+}
+
+// What happens while a thread whose lock is busy lets the others run. Tests alone, one process each.
+int yields = 0;
+Context* busy_context = nullptr;
+
+TEST_F(CentralTest, AThreadWhoseLockIsBusyLetsTheHolderGoOnAndThenTakesFromItsContext) {
+  constexpr ClassId kId = class_of(1536);
+  busy_context = current_context();
+  busy_context->lock.lock();
+  os::calls.yield = [] {
+    ++yields;
+    busy_context->lock.unlock();
+  };
+  void* object = brimful_malloc(1536);
+  os::calls = os::linux_calls();
+  EXPECT_EQ(yields, 1);
+  EXPECT_EQ(busy_context->queues[kId].current, meta::header_of(reinterpret_cast<std::uint64_t>(object)))
+      << "not the shared slab's";
+  brimful_free(object);
+}
+
+TEST_F(CentralTest, AThreadLetsOthersRunOnceAndThenTakesAnObjectOfTheSharedSlab) {
+  constexpr ClassId kId = class_of(1792);
+  Context* context = current_context();
+  context->lock.lock();
+  os::calls.yield = [] { ++yields; };
+  void* object = brimful_malloc(1792);
+  os::calls = os::linux_calls();
+  EXPECT_EQ(yields, 1);
+  EXPECT_EQ(context->queues[kId].current, nullptr);
+  EXPECT_EQ(meta::header_of(reinterpret_cast<std::uint64_t>(object))->owner.load(), kOwnerShared);
+  context->lock.unlock();
+  brimful_free(object);
 }
 
 TEST_F(CentralTest, ReleasesASlabWithTheLastOfItsObjects) {
