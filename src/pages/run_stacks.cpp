@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kStackGranules = (std::size_t{1} << 20) >> kGranuleShift;
 // Looks nearer to each other than this are more than it takes to know the time; the clock's own step is up to 10 ms.
 constexpr std::uint64_t kSoonMs = 4;
-constexpr std::int32_t kMostFrees = 256;
+constexpr std::int32_t kMostFrees = 32;
 
 constinit std::atomic<RunStacks*> all_stacks{nullptr};
 

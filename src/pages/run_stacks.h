@@ -13,7 +13,7 @@
 //
 // free() can't read the clock each time, for that costs as much as all else it does. It writes down what the last look
 // said. The next look comes after so many frees as the last ones took for a few milliseconds: a program that frees one
-// block every 10 ms looks each time, one that does nothing else looks once in 256 frees.
+// block every 10 ms looks each time, one that does nothing else looks once in 32 frees.
 //
 // Limits are few megabytes in all: of each length one block, and up to 7 while those are no more than 1 MiB.
 #pragma once

@@ -49,11 +49,11 @@ class Golden:
 
 
 GOLDEN = {
-    "znver2": Golden("AMD Zen 2", 20.1, 30.1, 63),
-    "znver3": Golden("AMD Zen 3", 13.6, 17.8, 59),
-    "haswell": Golden("Intel Haswell", 16.2, 25.1, 62),
-    "skylake": Golden("Intel Skylake", 16.0, 25.1, 62),
-    "icelake-server": Golden("Intel Ice Lake", 16.0, 25.1, 62),
+    "znver2": Golden("AMD Zen 2", 19.4, 29.1, 63),
+    "znver3": Golden("AMD Zen 3", 12.4, 16.7, 55),
+    "haswell": Golden("Intel Haswell", 16.1, 24.1, 62),
+    "skylake": Golden("Intel Skylake", 15.4, 24.1, 62),
+    "icelake-server": Golden("Intel Ice Lake", 15.4, 24.1, 62),
 }
 
 

@@ -147,7 +147,9 @@ class PrintStats(unittest.TestCase):
                     grown = (
                         many["locks"]["heap"]["acquisitions"] - few["locks"]["heap"]["acquisitions"]
                     )
-                    self.assertGreaterEqual(grown, 1990)  # ticks try the lock in one run or the other
+                    self.assertGreaterEqual(
+                        grown, 1990
+                    )  # ticks try the lock in one run or the other
                     self.assertLess(grown, 2500)
                     self.assertIn(many["front_end"], (front_end, "thread"))
                     self.assertGreaterEqual(many["contexts"], 1)

@@ -173,7 +173,7 @@ TEST(RunStackClock, LooksOftenWhereFreesAreFarApartAndSeldomWhereNot) {
   for (std::uint64_t now_ms = 1000; now_ms < 1100; now_ms += 10) pages::note_look(stacks, now_ms);
   EXPECT_EQ(stacks.clock.until_look, 0) << "the next free looks again";
   for (int i = 0; i < 20; ++i) pages::note_look(stacks, 2000);
-  EXPECT_EQ(stacks.clock.until_look, 256);
+  EXPECT_EQ(stacks.clock.until_look, 32);
   EXPECT_EQ(stacks.clock.now_ms, 2000U);
   for (std::uint64_t now_ms = 3000; now_ms < 3060; now_ms += 10) pages::note_look(stacks, now_ms);
   EXPECT_EQ(stacks.clock.until_look, 0);

@@ -3,8 +3,8 @@
  * The restartable sequences for x86-64 (contract: arch/sequences.h; offsets: arch/layout.h).
  *
  * malloc, in words:
- *     class   = block->small[n]                       (doubled: a slot is 16 bytes, a size 8)
  *     thread  = {id pointer, rseq_cs pointer}         (two words of initial-exec TLS)
+ *     class   = block->small[n]                       (doubled: a slot is 16 bytes, a size 8)
  *   start:
  *     slot    = block->contexts[1 + *id]->slots[class]
  *     bit     = lowest set bit of *slot.word          (none: slow)
@@ -19,8 +19,11 @@
  *     word[index / 64] |= 1 << index % 64             COMMIT
  *     carry: the bit was set before, a double free; word all ones: the group is entirely free
  *
- * Why BSF and BTR, not TZCNT and BLSR: one binary serves every x86-64. BTR waits for BSF, four cycles where BLSR takes
- * one, on a chain (offered word to offered word) that is not the longest. The count of a slab is not loaded: words behind
+ * Why TZCNT and BTR, not BSF, and not BLSR: one binary serves every x86-64. A processor without TZCNT ignores its prefix and
+ * runs BSF, which finds the same bit of a word that has one. Of an empty word they answer different numbers, so neither the
+ * number nor TZCNT's flags are asked: BTR puts the bit that it clears into the carry, and in an empty word every bit is 0,
+ * whatever number it is given. LLVM's model of Zen 3 counts four micro-operations less. BTR waits for it, where BLSR would not, on a chain (offered word to offered word) that is not the longest; the longest begins at the
+ * thread's two words, so they are loaded first (docs/design/0027). The count of a slab is not loaded: words behind
  * a slab's last group are all ones, so an index beyond it looks like a double free and is sorted out there.
  * INC leaves the carry of BTS alone, so a single JBE sees both "was set" and "all ones". An abort never retries here:
  * it goes to the slow path, which counts its attempts, so a
@@ -188,6 +191,9 @@ brimful_rseq_sections_begin:
         SECTION_END advance_\name
         movq    %r11, %rcx
         leaq    brimful_block(%rip), %r8
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
         jmp     .Lclass_\name
 .endm
 
@@ -278,22 +284,22 @@ brimful_rseq_sections_begin:
 /* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
 .macro ALLOCATE name, slow
 FUNCTION \name
+        movq    brimful_thread@gottpoff(%rip), %r9
+        movq    %fs:(%r9), ID
+        movq    %fs:8(%r9), %r9
         cmpq    $BRIMFUL_SMALL_MAX, %rdi
         ja      .Lmedium_\name
         leaq    brimful_block(%rip), %r8
         movzbl  BRIMFUL_BLOCK_SMALL(%r8,%rdi), %ecx
 .Lclass_\name:
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
         SECTION_BEGIN \name, %r9, %rax
         movslq  (ID), %rax
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
         movq    (%rsi,%rcx,8), %r10
         movq    (%r10), %r11
-        bsfq    %r11, %rax
-        jz      .Ladvance_\name
+        tzcntq  %r11, %rax
         btrq    %rax, %r11
+        jnc     .Ladvance_\name
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
         addq    8(%rsi,%rcx,8), %rax
         movq    %r11, (%r10)
