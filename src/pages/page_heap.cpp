@@ -167,7 +167,9 @@ std::uint64_t PageHeap::allocate_resident(GranuleCount count, unsigned node) {
 }
 
 std::uint64_t PageHeap::allocate_for_metadata() {
-  return take(find(GranuleCount(1), kGranuleBytes, 0), GranuleCount(1), 0, kNoClass);
+  constexpr GranuleCount kOne(1);
+  const std::uint64_t start = take(find(kOne, kGranuleBytes, 0), kOne, 0, kNoClass);
+  return start != 0 ? start : take(find_committed(kOne), kOne, 0, kNoClass);  // as allocate()
 }
 
 // Asks for the policy of pages/backing.h, unless the heap is too small to have one.

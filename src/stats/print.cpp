@@ -19,8 +19,6 @@
 namespace brimful::stats {
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
 // Address space and usable bytes, blocks with a mapping of their own included.
 std::uint64_t reserved_bytes(const Snapshot& heap) { return heap.reserved_bytes + heap.huge_bytes; }
 std::uint64_t committed_bytes(const Snapshot& heap) { return heap.committed_bytes + heap.huge_bytes; }

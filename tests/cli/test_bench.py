@@ -7,6 +7,7 @@ No speed is judged here. libm stands in for an allocator library where only "was
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -26,7 +27,7 @@ from brimful.bench import building, launch  # noqa: E402
 from brimful.bench.model import Allocator  # noqa: E402
 from brimful.bench.study.model import LIBRARY  # noqa: E402
 from studies.demo.programs import proof  # noqa: E402
-from studies.pairs.study import SOURCE  # noqa: E402
+from studies.pairs.study import CALLS, SOURCE  # noqa: E402
 
 RIVAL = Path("/usr/lib") / f"{platform.machine()}-linux-gnu" / "libjemalloc.so.2"
 
@@ -158,8 +159,8 @@ class TheDemo(unittest.TestCase):
 @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
 class ThePairs(unittest.TestCase):
     def test_one_sample_gives_plausible_figures_and_the_library_that_was_there(self) -> None:
-        for size in ("64", "mixed"):
-            line = [str(building.program(SOURCE)), "64", size, "0.01", "1"]
+        for call, size in itertools.product(("malloc", *CALLS), ("64", "mixed")):
+            line = [str(building.program(SOURCE)), call, "64", size, "0.01", "1"]
             done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
             data = json.loads(done.stdout)
             self.assertGreater(data["ns_per_pair"], data["ns_loop"])
@@ -167,9 +168,17 @@ class ThePairs(unittest.TestCase):
 
     def test_wrong_arguments_are_refused(self) -> None:
         binary = str(building.program(SOURCE))
-        for arguments in ([], ["0", "64", "1", "1"], ["8", "4", "1", "1"], ["8", "64", "0", "1"]):
+        wrong = (
+            "malloc 0 64 1 1",
+            "malloc 8 4 1 1",
+            "malloc 8 64 0 1",
+            "none 8 64 1 1",
+            "8 64 1 1",
+        )
+        for arguments in ("", *wrong):
             with self.subTest(arguments=arguments):
-                done = subprocess.run([binary, *arguments], capture_output=True, timeout=60)
+                command = [binary, *arguments.split()]
+                done = subprocess.run(command, capture_output=True, timeout=60)
                 self.assertEqual(done.returncode, 2)
 
 

@@ -124,6 +124,28 @@ TEST(PageHeap, TriesWithoutCommittingAheadBeforeItRefuses) {
   EXPECT_EQ(heap.os.succeed(), 1U);
 }
 
+// Headers of slabs and blocks must not be what is missing while free memory that can be used lies about.
+TEST(PageHeap, TakesMetadataFromWhatIsCommittedWhereTheSystemCommitsNoMore) {
+  OwnPageHeap heap;
+  for (int i = 0; i < 200; ++i) ASSERT_NE(heap.allocate(1), 0U);
+  heap.os.fail(Call::kCommit, 1, FakeOs::kAlways);
+  while (heap.allocate(1) != 0) {
+  }
+  EXPECT_EQ(heap.pages.allocate_for_metadata(), 0U) << "all of it is in use";
+  // Hugepages between the first and the one where the committed granules end become free as a whole; only in that one
+  // there is room left, which is not committed.
+  const std::uint64_t first = heap.live.begin()->first / kHugepageBytes;
+  const std::uint64_t last = std::prev(heap.live.end())->first / kHugepageBytes;
+  std::vector<std::uint64_t> between;
+  for (const auto& [start, count] : heap.live) {
+    if (start / kHugepageBytes != first && start / kHugepageBytes != last) between.push_back(start);
+  }
+  ASSERT_FALSE(between.empty());
+  for (const std::uint64_t start : between) heap.free(start);
+  EXPECT_NE(heap.pages.allocate_for_metadata(), 0U);
+  heap.os.succeed();
+}
+
 TEST(PageHeap, KeepsMemoryDirtyThatTheSystemDoesNotTakeBack) {
   OwnPageHeap heap;
   const std::uint64_t locked = heap.allocate(4);

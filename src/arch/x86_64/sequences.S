@@ -22,9 +22,10 @@
  * Why TZCNT and BTR, not BSF, and not BLSR: one binary serves every x86-64. A processor without TZCNT ignores its prefix and
  * runs BSF, which finds the same bit of a word that has one. Of an empty word they answer different numbers, so neither the
  * number nor TZCNT's flags are asked: BTR puts the bit that it clears into the carry, and in an empty word every bit is 0,
- * whatever number it is given. LLVM's model of Zen 3 counts four micro-operations less. BTR waits for it, where BLSR would not, on a chain (offered word to offered word) that is not the longest; the longest begins at the
- * thread's two words, so they are loaded first (docs/design/0027). The count of a slab is not loaded: words behind
- * a slab's last group are all ones, so an index beyond it looks like a double free and is sorted out there.
+ * whatever number it is given. LLVM's model of Zen 3 counts four micro-operations less. BTR waits for it, where BLSR would
+ * not, on a chain (offered word to offered word) that is not the longest; the longest begins at the thread's two words, so
+ * they are loaded first (docs/design/0027). The count of a slab is not loaded: words behind a slab's last group are all
+ * ones, so an index beyond it looks like a double free and is sorted out there.
  * INC leaves the carry of BTS alone, so a single JBE sees both "was set" and "all ones". An abort never retries here:
  * it goes to the slow path, which counts its attempts, so a
  * single-stepped program makes progress.
@@ -46,6 +47,13 @@
         leaq    brimful_section_\name(%rip), \scratch
         movq    \scratch, (\cs)
 .Lstart_\name:
+.endm
+
+/* The thread's two words: where its id is, and its rseq_cs. */
+.macro THREAD_AREA id, cs
+        movq    brimful_thread@gottpoff(%rip), \cs
+        movq    %fs:(\cs), \id
+        movq    %fs:8(\cs), \cs
 .endm
 
 /* Right behind the commit store. */
@@ -191,9 +199,7 @@ brimful_rseq_sections_begin:
         SECTION_END advance_\name
         movq    %r11, %rcx
         leaq    brimful_block(%rip), %r8
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
+        THREAD_AREA ID, %r9
         jmp     .Lclass_\name
 .endm
 
@@ -207,16 +213,13 @@ brimful_rseq_sections_begin:
  *     the freed word without the bit                                             COMMIT
  * A slot leads to a group when an offer of it is complete, so no bit is in both words, and what the freed word has is free.
  * Who gives back free pages of the current slab holds the lock.
- * Enters with RDI = bytes.
+ * Enters with RDI = bytes, RDX and R9 the thread's id and cs pointers.
  */
 .macro COARSE name, slow
         leaq    brimful_block(%rip), %r8
         leaq    (1 << BRIMFUL_MEDIUM_SHIFT) - 1(%rdi), %rax
         shrl    $BRIMFUL_MEDIUM_SHIFT, %eax
         movzbl  BRIMFUL_BLOCK_MEDIUM(%r8,%rax), %ecx
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
         SECTION_BEGIN coarse_\name, %r9, %rax
         movslq  (ID), %rax
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
@@ -248,7 +251,7 @@ brimful_rseq_sections_begin:
  *     run = the stack's top
  *     stack.count less one                                                       COMMIT
  *     run is ours: live, as long as was asked for in pages, and holds what its last user left
- * Enters with RDI = bytes, above BRIMFUL_MEDIUM_MAX.
+ * Enters with RDI = bytes, above BRIMFUL_MEDIUM_MAX, RDX and R9 the thread's id and cs pointers.
  */
 .macro TAKE_RUN name, miss
         leaq    (1 << 16) - 1(%rdi), %rcx
@@ -257,9 +260,6 @@ brimful_rseq_sections_begin:
         jae     \miss
         andl    $-1 << BRIMFUL_RUN_STACK_SHIFT, %ecx
         leaq    brimful_block(%rip), %r8
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
         SECTION_BEGIN run_\name, %r9, %rax
         movslq  (ID), %rax
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
@@ -284,9 +284,7 @@ brimful_rseq_sections_begin:
 /* void* NAME(size_t bytes): a hit is the 20 instructions from the entry to the first RET. */
 .macro ALLOCATE name, slow
 FUNCTION \name
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
+        THREAD_AREA ID, %r9
         cmpq    $BRIMFUL_SMALL_MAX, %rdi
         ja      .Lmedium_\name
         leaq    brimful_block(%rip), %r8
@@ -349,6 +347,7 @@ FUNCTION \name
         cmpq    $BRIMFUL_SMALL_MAX, %rcx
         jae     .Lmedium_\name
         leaq    1(%rcx), %rdi
+        THREAD_AREA ID, %r9
         leaq    brimful_block(%rip), %r8
         movzbl  BRIMFUL_BLOCK_SMALL+1(%r8,%rcx), %ecx
         jmp     .Lclass_\allocate
@@ -433,9 +432,7 @@ FUNCTION brimful_free
         jae     .Lother
         movq    %rdi, %rcx
         shrq    $6, %rcx
-        movq    brimful_thread@gottpoff(%rip), %r9
-        movq    %fs:(%r9), ID
-        movq    %fs:8(%r9), %r9
+        THREAD_AREA ID, %r9
         SECTION_BEGIN free, %r9, %rax
         movl    (ID), %eax
         cmpl    %eax, BRIMFUL_HEADER_OWNER(%rsi)
@@ -709,12 +706,6 @@ ALIAS brimful_new, _Znwm, _Znam
 #endif
 
 /* The C-callable sequences: arguments stay in RDI, RSI, RDX, RCX. */
-.macro THREAD_AREA id, cs
-        movq    brimful_thread@gottpoff(%rip), \cs
-        movq    %fs:(\cs), \id
-        movq    %fs:8(\cs), \cs
-.endm
-
 /* void* brimful_seq_take(Context* context, uint64_t doubled_class) */
 FUNCTION brimful_seq_take
         leaq    brimful_block(%rip), %rcx
@@ -993,6 +984,7 @@ SECTION_ABORT runs_take, jmp .Laborted
 
 /* void* brimful_take_run(size_t bytes) */
 FUNCTION brimful_take_run
+        THREAD_AREA ID, %r9
         TAKE_RUN take_run, .Lno_run
 .Lno_run:
         xorl    %eax, %eax
