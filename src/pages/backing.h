@@ -158,7 +158,6 @@ class Backing {
   std::uint64_t random_ = 0;
   std::size_t populated_bytes_ = 0;
   std::uint64_t next_probe_ = 0;   // address of the hugepage to measure
-  std::uint32_t probes_ = 0;       // made
   std::uint32_t samples_ = 0;      // runs that could be one
   bool is_refused_ = false;        // hugepages cost too much here
   std::size_t refused_bytes_ = 0;  // since one was tried last
