@@ -15,10 +15,6 @@ std::uintptr_t granule_for_metadata() {
   return granule;
 }
 
-}  // namespace
-
-namespace {
-
 // Room for a context and the headers of some sixty slabs. What is not used of it is not resident.
 BRIMFUL_ZEROS_METADATA constinit struct alignas(meta::Arena::kUnit) {
   std::byte bytes[std::size_t{128} << 10];

@@ -332,18 +332,22 @@ ALLOCATE brimful_new, brimful_new_slow
 #endif
 
 /*
- * NAME(alignment, bytes), by registers: malloc of the next multiple of the alignment (classes/size_classes.h,
- * aligned_request()), 7 instructions more than `allocate`. In words, where both are at least 1 and the multiple is small:
- *     one less than the multiple = (bytes - 1) | (alignment - 1)
- * 0 is the largest number when 1 is taken off, so it goes the slow way, as does what is no power of two.
+ * RCX = one less than the next multiple of the alignment (classes/size_classes.h, aligned_request()), in words
+ *     (bytes - 1) | (alignment - 1)
+ * 0 is the largest number when 1 is taken off, so the caller finds it too large; what is no power of two is slow.
  */
-.macro ALIGNED name, allocate, alignment, bytes, slow
-FUNCTION \name
+.macro ONE_LESS_THAN_MULTIPLE alignment, bytes, slow
         leaq    -1(\alignment), %rax
         testq   \alignment, %rax
         jnz     \slow
         leaq    -1(\bytes), %rcx
         orq     %rax, %rcx
+.endm
+
+/* NAME(alignment, bytes), by registers: malloc of the next multiple, 7 instructions more than `allocate`. */
+.macro ALIGNED name, allocate, alignment, bytes, slow
+FUNCTION \name
+        ONE_LESS_THAN_MULTIPLE \alignment, \bytes, \slow
         cmpq    $BRIMFUL_SMALL_MAX, %rcx
         jae     .Lmedium_\name
         leaq    1(%rcx), %rdi
@@ -368,11 +372,7 @@ ALIGNED brimful_new_aligned, brimful_new, %rsi, %rdi, brimful_new_aligned_slow
 
 /* int brimful_posix_memalign(void** result, size_t alignment, size_t bytes): as brimful_aligned_alloc(). */
 FUNCTION brimful_posix_memalign
-        leaq    -1(%rsi), %rax
-        testq   %rsi, %rax
-        jnz     brimful_posix_memalign_slow
-        leaq    -1(%rdx), %rcx
-        orq     %rax, %rcx
+        ONE_LESS_THAN_MULTIPLE %rsi, %rdx, brimful_posix_memalign_slow
         cmpq    $BRIMFUL_MEDIUM_MAX, %rcx
         jae     brimful_posix_memalign_slow
         cmpq    $8, %rsi
@@ -905,6 +905,24 @@ FUNCTION brimful_seq_magazine_push
 FUNCTION_END brimful_seq_magazine_push
 SECTION_ABORT magazine_push, jmp .Laborted
 
+/* Copies the words at `words`(R10), whose count is at `count``place`, to (RDX) and commits a count of 0: ends section and function. */
+.macro TAKE_ALL name, count, place, words
+        movl    \count\place, %ecx
+        movl    %ecx, %r11d
+.Lcopy_\name:
+        subl    $1, %r11d
+        jb      .Lcopied_\name
+        movq    \words(%r10,%r11,8), %rax
+        movq    %rax, (%rdx,%r11,8)
+        jmp     .Lcopy_\name
+.Lcopied_\name:
+        movl    $0, \count\place
+        SECTION_END \name
+        movl    %ecx, %edx
+        xorl    %eax, %eax
+        ret
+.endm
+
 /* Answer brimful_seq_magazine_take(Context* context, uint64_t size_class, uint64_t* into): value in RDX */
 FUNCTION brimful_seq_magazine_take
         movq    %rsi, %r10
@@ -915,20 +933,7 @@ FUNCTION brimful_seq_magazine_take
         movl    (%r8), %eax
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
-        movl    BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4), %ecx
-        movl    %ecx, %r11d
-.Lcopy:
-        subl    $1, %r11d
-        jb      .Lcopied
-        movq    BRIMFUL_CONTEXT_MAGAZINES(%r10,%r11,8), %rax
-        movq    %rax, (%rdx,%r11,8)
-        jmp     .Lcopy
-.Lcopied:
-        movl    $0, BRIMFUL_CONTEXT_COUNTS(%rdi,%rsi,4)
-        SECTION_END magazine_take
-        movl    %ecx, %edx
-        xorl    %eax, %eax
-        ret
+        TAKE_ALL magazine_take, BRIMFUL_CONTEXT_COUNTS, "(%rdi,%rsi,4)", BRIMFUL_CONTEXT_MAGAZINES
 FUNCTION_END brimful_seq_magazine_take
 SECTION_ABORT magazine_take, jmp .Laborted
 
@@ -965,20 +970,7 @@ FUNCTION brimful_seq_runs_take
         movl    (%r8), %eax
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
         jne     .Lother_context
-        movl    BRIMFUL_CONTEXT_RUN_STACKS(%r10), %ecx
-        movl    %ecx, %r11d
-.Lcopy_run:
-        subl    $1, %r11d
-        jb      .Lcopied_runs
-        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%r10,%r11,8), %rax
-        movq    %rax, (%rdx,%r11,8)
-        jmp     .Lcopy_run
-.Lcopied_runs:
-        movl    $0, BRIMFUL_CONTEXT_RUN_STACKS(%r10)
-        SECTION_END runs_take
-        movl    %ecx, %edx
-        xorl    %eax, %eax
-        ret
+        TAKE_ALL runs_take, BRIMFUL_CONTEXT_RUN_STACKS, "(%r10)", BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS
 FUNCTION_END brimful_seq_runs_take
 SECTION_ABORT runs_take, jmp .Laborted
 
