@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
+#include "pages/purger.h"
 #include "pages/run_cache.h"
 #include "pages/run_stacks.h"
 
@@ -55,6 +56,7 @@ void free_large_run(Run* run, std::uint64_t stamp_ms) {
   run->kind = Kind::kNone;
   heap.arena.free(run, sizeof(Run));
   heap.pages.free(start, granules, stamp_ms);
+  note_freed();
 }
 
 void free_block(Run* run, std::uint64_t now_ms) {

@@ -26,6 +26,9 @@ constexpr std::uint64_t kLateShare = 10;
 // memory is to go first.
 constexpr std::uint64_t kYoungShare = 8;
 
+constexpr std::size_t kWorthWaitingFor = std::size_t{4} << 20;
+constexpr std::size_t kWaitingShare = 32;
+
 constinit std::atomic<std::uint64_t> next_tick_ms{0};
 
 // Guarded by the heap lock.
@@ -88,11 +91,32 @@ bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
   return heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
 }
 
+// Free and resident, but not offered to the system. Caller holds the heap lock.
+std::size_t bytes_to_give_back() {
+  const PageStats stats = heap.pages.stats();
+  return stats.dirty_bytes - stats.muzzy_bytes + cached_run_bytes() + heap.huge.kept_bytes();
+}
+
+// Caller holds the heap lock.
+bool is_worth_waiting_for(std::size_t bytes) {
+  return bytes >= kWorthWaitingFor && bytes >= (heap.pages.stats().used_bytes + bytes) / kWaitingShare;
+}
+
 }  // namespace
+
+constinit std::atomic<bool> waiting{false};
 
 bool is_tick_due(std::uint64_t now_ms) {
   // relaxed: two threads may both tick; the lock sorts them
   return now_ms >= next_tick_ms.load(std::memory_order_relaxed);
+}
+
+void note_freed() {
+  if (is_waiting() || config::options.purge_delay_ms < 0 || !is_worth_waiting_for(heap.pages.stats().dirty_bytes)) {
+    return;
+  }
+  waiting.store(true, std::memory_order_relaxed);    // relaxed: as above
+  next_tick_ms.store(0, std::memory_order_relaxed);  // relaxed: as in tick()
 }
 
 bool tick(std::uint64_t now_ms, bool may_purge) {
@@ -102,13 +126,19 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
   poll_pressure(now_ms);
   const std::int64_t option_ms = config::options.purge_delay_ms;
-  if (option_ms < 0 || !may_purge) return true;
+  if (option_ms < 0 || !may_purge) {
+    waiting.store(false, std::memory_order_relaxed);  // relaxed: as below
+    return true;
+  }
   const std::uint64_t late_ms = due_ms != 0 ? now_ms - due_ms : 0;
   const std::uint64_t most_ns = late_ms < kLateMs ? kTickNs : late_ms * 1'000'000 / kLateShare;
   const std::uint64_t began_ns = os::thread_cpu_ns();
   bool is_more = true;
   while (is_more && heap.lock.try_lock()) {
     is_more = purge_step(now_ms, option_ms);
+    if (is_waiting() && !is_worth_waiting_for(2 * bytes_to_give_back())) {
+      waiting.store(false, std::memory_order_relaxed);  // relaxed: says how soon to look again
+    }
     heap.lock.unlock();
     is_more = is_more && os::thread_cpu_ns() - began_ns < most_ns;
   }
@@ -122,8 +152,7 @@ std::size_t purge_due(std::uint64_t now_ms) {
     is_more = purge_step(now_ms, option_ms);
   }
   const sync::MutexLock guard(heap.lock);
-  const PageStats stats = heap.pages.stats();
-  return stats.dirty_bytes - stats.muzzy_bytes + cached_run_bytes() + heap.huge.kept_bytes();
+  return bytes_to_give_back();
 }
 
 void empty_caches() {

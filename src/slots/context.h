@@ -64,6 +64,7 @@ struct alignas(64) Context {
   std::atomic<bool> is_closable;
   ClassId hot_class;  // whose malloc last found the heartbeat used up, and how often in a row; `lock`
   std::uint8_t hot_visits;
+  std::uint8_t offer_step;  // how little malloc is offered, so that it comes by soon (slots/offers.h); lossy by design
   std::atomic<bool> is_sweeping;  // the last look for free pages has left some slabs over; written under `lock`
 
   std::atomic<Slab*> inbox;

@@ -25,6 +25,7 @@
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/offers.h"
 #include "slots/run_stacks.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
@@ -74,7 +75,8 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     if (static_cast<int>(count_ones(free)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base,
-                                  places_to_offer(slab, free, least)) != arch::Outcome::kDone) {
+                                  limit_offer(context, places_to_offer(slab, free, least), free)) !=
+        arch::Outcome::kDone) {
       return Refill::kMoved;
     }
     queue.scan = group + 1;
@@ -253,6 +255,7 @@ void* allocate(ClassId size_class) {
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = refill(context, size_class);
     context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
+    if (is_heartbeat) raise_offers(context);
     context->lock.unlock();
     if (result == Refill::kNoMemory) {
       if (reclaimed) return nullptr;
@@ -357,7 +360,9 @@ void tick(std::uint64_t now_ms) {
   purge_idle_pages(now_ms);
   flush_old_runs(now_ms);
   Context* context = current_context();
-  if (context != nullptr) sweep(context, now_ms);
+  if (context == nullptr) return;
+  sweep(context, now_ms);
+  if (pages::is_waiting()) empty_slots(context);
 }
 
 // Who looks at the clock again so soon may count on for longer until the next look.
@@ -372,7 +377,9 @@ void tick() {
   // relaxed: read by reclaim_idle() as a rough age
   const std::uint64_t looked_ms = context->active_ms.load(std::memory_order_relaxed);
   context->active_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: as above
-  const std::int32_t groups = now_ms - looked_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
+  const std::uint64_t passed_ms = now_ms - looked_ms;
+  const std::int32_t usual = passed_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
+  const std::int32_t groups = wants_all(context) ? usual : groups_to_offer(context, passed_ms, usual);
   context->heartbeat = arch::has_fast_advance() ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
 }
 

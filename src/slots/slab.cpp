@@ -12,6 +12,7 @@
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "pages/purger.h"
 #include "pages/run_cache.h"
 #include "slots/events.h"
 #include "slots/run_stacks.h"
@@ -147,6 +148,7 @@ void unmake_slab(Slab* slab, std::uint64_t now_ms) {
   slab->kind = Kind::kNone;
   heap.table.set_all(heap.table.id_of(slab->start), granules, &meta::none);
   heap.pages.free(slab->start, granules, now_ms);
+  pages::note_freed();
   heap.arena.free(slab, Slab::bytes_for(slab->groups));
 }
 
