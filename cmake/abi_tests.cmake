@@ -20,7 +20,7 @@ function(add_abi_program name objects)
 endfunction()
 
 # Those that take seconds: CTest starts them first, and `make quick` leaves them out.
-set(abi_slow address_space_limit fork_storm free_orders heap limit purge purge_burst resident signal_storm thread_storm)
+set(abi_slow address_space_limit fork_storm free_orders heap limit purge purge_burst purge_lightly resident signal_storm thread_storm)
 add_custom_target(quick_programs)
 
 function(register_abi name variant program)

@@ -12,6 +12,7 @@
 //   --least BYTES, --most BYTES (of an object, 16 … 1 MiB; default 16 and 65535; their logarithm is uniform)
 //   --idle SECONDS (of each of the two parts, default 2.5; shorter below --scale 0.25)
 //   --still SECONDS, --light SECONDS (of one part, instead of --idle)
+//   --calls NUMBER, --kinds NUMBER (of the trickle: so many calls a second of so many sizes; default 0: 2,000 of any size)
 //   --survivors PERMILLE (objects that are not freed, default 0)
 // Between the two parts one large object is made and freed: with that call an allocator without a thread of its own can
 // do what it has put off ("within one tick").
@@ -85,6 +86,8 @@ int main(int argc, char** argv) {
   const auto least = arguments.integer("least", 16, 16, 1U << 20);
   const auto most = arguments.integer("most", 65535, least, 1U << 20);
   const auto survivors = arguments.integer("survivors", 0, 0, 1000);
+  const auto calls = arguments.integer("calls", 0, 0, 1000000);
+  const auto kinds = arguments.integer("kinds", 1, 1, 800);
   arguments.check();
   if (common.threads != 1) usage("--threads");
 
@@ -114,7 +117,11 @@ int main(int argc, char** argv) {
   const std::uint64_t after_stillness = exact_resident_bytes();
   drop(make(kLarge), kLarge);
   const std::uint64_t after_a_call = exact_resident_bytes();
-  light_activity(light, random);
+  if (calls == 0) {
+    light_activity(light, random);
+  } else {
+    rare_activity(light, calls, kinds, random);
+  }
   report.phase("idle-end");
   const std::uint64_t at_the_end = exact_resident_bytes();
   report.extra("resident_peak_mib", mib(at_peak));

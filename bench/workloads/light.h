@@ -20,4 +20,16 @@ inline void light_activity(double seconds, Random& random) {
   }
 }
 
+// The same at rest: one small object at a time, of one of `kinds` sizes, so many times a second. Hardly a call leaves an
+// allocator's fast path.
+inline void rare_activity(double seconds, std::uint64_t calls_per_s, std::uint64_t kinds, Random& random) {
+  const double began = now_s();
+  for (std::uint64_t calls = 1; now_s() - began < seconds; ++calls) {
+    const std::size_t bytes = 16 + random.below(kinds) * 40;
+    drop(make(bytes), bytes);
+    const double ahead = static_cast<double>(calls) / static_cast<double>(calls_per_s) - (now_s() - began);
+    if (ahead > 0) sleep_s(ahead);
+  }
+}
+
 }  // namespace workload
