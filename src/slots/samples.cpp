@@ -262,8 +262,9 @@ void end_change(SampleRecord* record) {
                          std::memory_order_release);
 }
 
-constexpr std::uint32_t kStacksAt = sizeof(SampleRecord);
-static_assert(kStacksAt % sizeof(std::uint64_t) == 0);
+constexpr std::uint32_t kLine = 64;
+constexpr std::uint32_t kStacksAt = round_up(sizeof(SampleRecord), kLine);
+static_assert(kStacksAt + 2 * meta::kSampleStackBytes <= meta::kSampleSlotBytes && meta::kSampleStackBytes % kLine == 0);
 
 void begin_record(std::uint32_t slot, std::uint64_t address, std::size_t requested, std::size_t usable,
                   std::uint64_t interval, std::uint32_t flags) {
@@ -292,7 +293,7 @@ void end_record(std::uint32_t slot, std::uint32_t flags) {
   SampleRecord* record = record_of(slot);
   begin_change(record);
   record->freed_ns = os::monotonic_ns();
-  record->release.stack_offset = kStacksAt + record->allocation.stack_bytes;
+  record->release.stack_offset = kStacksAt + static_cast<std::uint32_t>(round_up(record->allocation.stack_bytes, kLine));
   if (copy_stack(record->release, reinterpret_cast<char*>(record))) flags |= meta::kSampleFreeTruncated;
   record->flags |= flags;
   // relaxed: end_change() publishes it
