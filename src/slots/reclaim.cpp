@@ -63,8 +63,9 @@ void rehome(Slab* slab) {
 void close_slots(Context* context) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     drop_offer(context, static_cast<ClassId>(c));
-    std::atomic_ref(context->slots[c].word).store(&arch::brimful_zero_word,
-                                     std::memory_order_relaxed);  // relaxed: the barrier orders it
+    std::atomic_ref(context->slots[c].word)
+        .store(&arch::brimful_zero_word,
+               std::memory_order_relaxed);  // relaxed: the barrier orders it
   }
 }
 

@@ -66,10 +66,10 @@ void drop_offer(Context* context, ClassId size_class);
 std::uint64_t draws_sample(std::uint64_t usable_bytes);
 
 // Of large blocks, for the context that this thread runs in. Lossy by design.
-bool takes_run_sample();                         // until_sample has run out
-void set_run_wait(std::int64_t until_sample);    // pages::kNoSample, or:
-std::int64_t draw_run_wait();                    // bytes until the next
-void notice_run_interval(Context* context);      // begins or ends counting when the interval has changed
+bool takes_run_sample();                       // until_sample has run out
+void set_run_wait(std::int64_t until_sample);  // pages::kNoSample, or:
+std::int64_t draw_run_wait();                  // bytes until the next
+void notice_run_interval(Context* context);    // begins or ends counting when the interval has changed
 
 // Changes the interval, 0: off. As a tool would from outside.
 void set_sample_interval(std::uint64_t bytes);
