@@ -4,6 +4,7 @@
 #include "slots/offers.h"
 
 #include "arch/sequences.h"
+#include "slots/sampling.h"
 
 namespace brimful::slots {
 namespace {
@@ -27,8 +28,10 @@ void empty_slots(Context* context) {
   if (!context->lock.try_lock()) return;
   context->offer_step = 1;
   context->heartbeat = 0;
-  for (Slot& slot : context->slots) {
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    Slot& slot = context->slots[c];
     if (slot.word == &arch::brimful_zero_word) continue;
+    drop_offer(context, static_cast<ClassId>(c));
     if (arch::brimful_seq_empty(context, &slot) != arch::Outcome::kDone) break;  // this thread runs elsewhere now
   }
   context->lock.unlock();
