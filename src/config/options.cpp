@@ -172,7 +172,7 @@ void load() {
       apply_one({option.name, strlen(option.name)}, {value, strlen(value)}, options, report_warning);
     }
   }
-  if (print_stats() != PrintStats::kOff) os::keep_stderr();
+  if (print_stats() != PrintStats::kOff || leaks() != Leaks::kOff) os::keep_stderr();
 }
 
 }  // namespace brimful::config
