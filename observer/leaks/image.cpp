@@ -100,10 +100,32 @@ void Image::find_pages(int pagemap, std::size_t number, std::vector<Part>& parts
   }
 }
 
-bool Image::copy(pid_t pid) {
+bool Image::make_room() {
   std::uint64_t total = 0;
   for (const Piece& piece : pieces_) total += (piece.bytes + kPage - 1) / kPage * kPage;
-  if (total > room_bytes_ && !prepare(0, total)) return false;
+  return total <= room_bytes_ || prepare(0, total);
+}
+
+bool Image::copy_by(const std::function<bool(std::uint64_t from, void* to, std::size_t bytes)>& read) {
+  if (!make_room()) return false;
+  for (Piece& piece : pieces_) {
+    std::byte* const to = room_ + used_bytes_;
+    piece.data = to;
+    Bits present((piece.bytes + kPage - 1) / kPage);
+    for (std::uint64_t at = 0; at < piece.bytes; at += kPage) {
+      if (!read(piece.start + at, to + at, kPage)) continue;
+      present.set(at / kPage);
+      copied_bytes_ += kPage;
+    }
+    used_bytes_ += (piece.bytes + kPage - 1) / kPage * kPage;
+    present_.push_back(std::move(present));
+    piece.present = &present_.back();
+  }
+  return true;
+}
+
+bool Image::copy(pid_t pid) {
+  if (!make_room()) return false;
   std::vector<Part> parts;
   const std::string path = "/proc/" + std::to_string(pid) + "/pagemap";
   const int pagemap = open(path.c_str(), O_RDONLY | O_CLOEXEC);

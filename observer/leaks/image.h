@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "leaks/objects.h"
@@ -41,6 +42,8 @@ class Image {
   std::size_t add(std::uint64_t start, std::uint64_t bytes, Pages pages);
   // Copies all areas that were added. false: the process is gone, or may not be read; errno says why.
   bool copy(pid_t pid);
+  // The same from elsewhere, a page at a time; what `read` refuses counts as never written to. false: no memory.
+  bool copy_by(const std::function<bool(std::uint64_t from, void* to, std::size_t bytes)>& read);
 
   [[nodiscard]] const Piece& piece(std::size_t number) const { return pieces_[number]; }
   [[nodiscard]] std::uint64_t copied_bytes() const { return copied_bytes_; }
@@ -54,6 +57,7 @@ class Image {
     std::uint64_t bytes;
   };
 
+  bool make_room();
   void find_pages(int pagemap, std::size_t number, std::vector<Part>& parts);
 
   std::vector<Piece> pieces_;

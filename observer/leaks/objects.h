@@ -17,6 +17,8 @@
 
 namespace brimful::observer::leaks {
 
+__extension__ using Wide = unsigned __int128;
+
 // Bits, 64 to a word.
 class Bits {
  public:
@@ -102,7 +104,7 @@ class Objects {
     const std::uint64_t offset = address - span.start;
     if (offset >= span.bytes()) return false;  // also below the start: it wraps around
     const std::uint64_t index =
-        span.count == 1 ? 0 : static_cast<std::uint64_t>((static_cast<unsigned __int128>(offset) * span.reciprocal) >> 64);
+        span.count == 1 ? 0 : static_cast<std::uint64_t>((static_cast<Wide>(offset) * span.reciprocal) >> 64);
     object = {entry - 1, static_cast<std::uint32_t>(index)};
     return live_.test(span.first + index);
   }

@@ -44,11 +44,16 @@ void copy_environment(char** into) {
 // The child, in the parent's memory: no return, no write to anything that the parent reads but *error.
 [[noreturn]] void become(const char* path, char** arguments, char** variables, int input, int output,
                          const sigset_t* signals, volatile int* error) {
+  // The program may have closed its first three descriptors, and got them again for the pipe.
+  if (input == STDIN_FILENO) {
+    fcntl(input, F_SETFD, 0);
+  } else {
+    dup2(input, STDIN_FILENO);
+  }
   if (output >= 0) {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
   }
-  dup2(input, STDIN_FILENO);
   sigprocmask(SIG_SETMASK, signals, nullptr);
   execve(path, arguments, variables);
   *error = errno;
