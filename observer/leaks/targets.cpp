@@ -68,6 +68,8 @@ class ProcessTarget : public Target {
     return true;
   }
 
+  Anatomy& anatomy() override { return anatomy_; }
+  bool mappings(std::vector<Mapping>& into) override { return read_mappings(into); }
   std::vector<ThreadState> threads() override { return {}; }
   [[nodiscard]] pid_t pid() const override { return pid_; }
   [[nodiscard]] std::string program() const override { return program_; }
