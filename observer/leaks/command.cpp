@@ -99,6 +99,9 @@ int begin_at_exit(Request& request) {
   if (const char* path = std::getenv("BRIMFUL_LEAKS_SUPPRESSIONS"); path != nullptr && *path != '\0') {
     if (!request.suppressions.read(path)) return fail(request.suppressions.error());
   }
+  if (const char* count = std::getenv("BRIMFUL_LEAKS_ADDRESSES"); count != nullptr && !number_of(count, request.wanted.addresses)) {
+    return fail(std::string("BRIMFUL_LEAKS_ADDRESSES is no number: ") + count);
+  }
   return 0;
 }
 

@@ -27,6 +27,7 @@ class Reader {
     view_.objects = Objects();
     view_.ours.clear();
     view_.library = anatomy_.version();
+    view_.ours.push_back({anatomy_["heap"], anatomy_["heap"] + anatomy_["heap.bytes"]});
     if (!read_layout(error)) return false;
     if (!read_chunks() || !read_windows() || !read_table() || !read_magazines() || !read_huge()) {
       *error = "its heap can't be read: it changes too fast, or the process has ended";
@@ -60,7 +61,7 @@ class Reader {
     words_ = anatomy_["slab.words"];
     offered_ = anatomy_["slab.offered"];
     remote_align_ = anatomy_["slab.remote_align"];
-    for (const char* name : {"table.entries", "table.span", "table.covered", "table.none", "arena.chunks", "chunk.next",
+    for (const char* name : {"heap", "heap.bytes", "table.entries", "table.span", "table.covered", "table.none", "arena.chunks", "chunk.next",
                              "chunk.bytes", "windows", "windows.count", "window.size", "window.start", "window.bytes",
                              "huge.root", "huge.kept", "run.left", "run.right", "run.next", "run.size", "kind.slab",
                              "kind.large", "owner.live", "owner.released", "owner.destroyed", "contexts", "contexts.most",

@@ -7,6 +7,7 @@
  *   planted 0x7f01234567a0 possibly   only a pointer to its inside is left
  *   planted 0x7f01234567b0 kept       the program can get at it, or has freed it
  *
+ * What a program keeps lies in variables that other files could read, so that the compiler stores it.
  * Addresses are kept inverted, so that noting them keeps nothing alive. Then the program scrubs its stack and its
  * registers, and waits for standard input to end ("wait"), or returns from main.
  */
