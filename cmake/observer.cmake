@@ -12,6 +12,7 @@ find_package(Threads REQUIRED)
 
 file(GLOB_RECURSE observer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/observer/*.cpp)
 add_executable(brimful-observer ${observer_sources})
+set_target_properties(brimful-observer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/observer)
 target_include_directories(brimful-observer PRIVATE ${PROJECT_SOURCE_DIR}/observer)
 target_compile_definitions(brimful-observer PRIVATE _GNU_SOURCE)
 target_compile_options(brimful-observer PRIVATE -Wconversion -Wno-sign-conversion)

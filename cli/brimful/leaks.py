@@ -37,7 +37,7 @@ def look(target: str, options: list[str]) -> int:
     os.execv(observer, ["brimful-observer", "leaks", *_width(), *options, target])
 
 
-def watch(command: list[str], lib: str | None, suppressions: str | None, as_json: bool) -> int:
+def watch(command: list[str], lib: str | None, options: list[str], as_json: bool) -> int:
     """Run `command` and tell what each of its processes had lost when it exited.
 
     COMMAND's exit code, unless that is 0 and something was lost.
@@ -55,10 +55,9 @@ def watch(command: list[str], lib: str | None, suppressions: str | None, as_json
     try:
         environment = run_command.environment(["leaks:exit"], preload) | {
             b"BRIMFUL_OBSERVER": os.fsencode(observer),
+            b"BRIMFUL_LEAKS_OPTIONS": os.fsencode("\n".join([*_width(), *options])),
             b"BRIMFUL_LEAKS_REPORT": os.fsencode(folder),
         }
-        if suppressions is not None:
-            environment[b"BRIMFUL_LEAKS_SUPPRESSIONS"] = os.fsencode(os.path.abspath(suppressions))
         code = _run(path, command, environment)
         lost = _tell(folder, as_json)
         if lost is None:

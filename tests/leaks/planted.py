@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BRIMFUL_BUILD", ROOT / "build/release")).resolve()
 LIBRARY = BUILD / "libbrimful.so"
-OBSERVER = BUILD / "brimful-observer"
+OBSERVER = BUILD / "observer/brimful-observer"
 PLANTED = ROOT / "tests/leaks/planted"
 SKIP = 77
 EVERY_ADDRESS = ["--addresses", "100000", "--groups", "100000"]
@@ -112,7 +112,7 @@ def look_at_exit(program: Path, folder: Path) -> tuple[dict[str, set[int]], dict
         "BRIMFUL_LEAKS": "exit",
         "BRIMFUL_OBSERVER": str(OBSERVER),
         "BRIMFUL_LEAKS_REPORT": str(reports),
-        "BRIMFUL_LEAKS_ADDRESSES": "100000",
+        "BRIMFUL_LEAKS_OPTIONS": "\n".join(EVERY_ADDRESS),
     }
     said = subprocess.run([program], capture_output=True, text=True, env=environment(**more), check=True)
     [report] = reports.glob("*.json")
