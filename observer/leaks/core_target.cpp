@@ -63,6 +63,7 @@ class CoreTarget : public Target {
     return true;
   }
 
+  std::vector<std::uint64_t> kernel_words() override { return {}; }
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }

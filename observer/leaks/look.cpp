@@ -87,6 +87,7 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
   roots_ = find_roots(view_.mappings, view_.ours, threads, [&target](std::uint64_t address, std::uint64_t& word) {
     return target.read(address, &word, sizeof word);
   });
+  kernel_words_ = target.kernel_words();
   root_pieces_.clear();
   for (const Root& root : roots_.memory) {
     const std::uint64_t start = page_of(root.range.start);
@@ -108,6 +109,7 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
 void Look::mark(const std::vector<ThreadState>& threads) {
   Marker marker(view_.objects);
   for (const std::uint64_t owner : roots_.owners) marker.add_owner(owner);
+  marker.add_root_words(kernel_words_);
   for (const ThreadState& thread : threads) marker.add_root_words(thread.words);
   for (std::size_t n = 0; n < root_pieces_.size(); ++n) {
     const Root& root = roots_.memory[n];

@@ -34,6 +34,8 @@ class Target {
   // false: error() says why in one line.
   virtual bool read_heap(HeapView& view) = 0;
   virtual bool read(std::uint64_t address, void* into, std::size_t bytes) = 0;
+  // Pointers that the kernel keeps for the program.
+  virtual std::vector<std::uint64_t> kernel_words() = 0;
   // Of a core: what the threads' registers were.
   virtual std::vector<ThreadState> threads() = 0;
   [[nodiscard]] virtual pid_t pid() const = 0;  // 0: a core
@@ -67,6 +69,7 @@ class Look {
   HeapView view_;
   Image image_;
   Roots roots_;
+  std::vector<std::uint64_t> kernel_words_;
   std::vector<std::size_t> root_pieces_;
   Bits lost_;
   Bits possibly_;

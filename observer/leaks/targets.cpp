@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "leaks/anatomy_reader.h"
@@ -26,7 +27,7 @@ class ProcessTarget : public Target {
     if (length > 0) {
       program_ = std::string(path, static_cast<std::size_t>(length));
     } else if (errno == EACCES || errno == EPERM) {
-      error_ = name() + " may not be read: run this as its user, or as root";
+      error_ = "process " + std::to_string(pid_) + " may not be read: run this as its user, or as root";
       return false;
     } else {
       error_ = "there is no process " + std::to_string(pid_) + (errno == ENOENT ? "" : " that runs a program");
@@ -66,6 +67,22 @@ class ProcessTarget : public Target {
       bytes -= static_cast<std::size_t>(got);
     }
     return true;
+  }
+
+  // What the program gave epoll to remember (epoll_event.data), which is a pointer more often than not, and may be the only
+  // one: /proc/PID/fdinfo shows it.
+  std::vector<std::uint64_t> kernel_words() override {
+    std::vector<std::uint64_t> words;
+    std::error_code error;
+    const std::string folder = "/proc/" + std::to_string(pid_) + "/fdinfo";
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        unsigned long long data = 0;
+        if (std::sscanf(line.c_str(), "tfd: %*d events: %*x data: %llx", &data) == 1) words.push_back(data);
+      }
+    }
+    return words;
   }
 
   std::vector<ThreadState> threads() override { return {}; }
