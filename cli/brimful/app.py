@@ -127,7 +127,9 @@ def _run(
 @app.command("leaks", context_settings=WITH_SHORT_HELP, no_args_is_help=False)
 def _leaks(
     context: typer.Context,
-    what: list[str] = typer.Argument(None, metavar="PID | CORE | diff A.json B.json | -- COMMAND..."),
+    what: list[str] = typer.Argument(
+        None, metavar="PID | CORE | diff A.json B.json | -- COMMAND..."
+    ),
     as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
     possibly: bool = typer.Option(
         False, "--possibly", help="List what only pointers to the inside of objects lead to."
@@ -136,13 +138,25 @@ def _leaks(
         False, "--contents", help="Show the first 64 bytes of one object of each group."
     ),
     groups: int = typer.Option(20, "--groups", min=0, help="List so many groups."),
-    addresses: int = typer.Option(3, "--addresses", min=0, help="Name so many objects of each group."),
-    suppressions: str = typer.Option(
-        None, "--suppressions", metavar="FILE", show_default=False, help="Leave out what its rules match."
+    addresses: int = typer.Option(
+        3, "--addresses", min=0, help="Name so many objects of each group."
     ),
-    once: bool = typer.Option(False, "--once", help="Look once only, at a process that stands still."),
+    suppressions: str = typer.Option(
+        None,
+        "--suppressions",
+        metavar="FILE",
+        show_default=False,
+        help="Leave out what its rules match.",
+    ),
+    once: bool = typer.Option(
+        False, "--once", help="Look once only, at a process that stands still."
+    ),
     lib: str = typer.Option(
-        None, "--lib", metavar="PATH", show_default=False, help="For COMMAND: the library to preload."
+        None,
+        "--lib",
+        metavar="PATH",
+        show_default=False,
+        help="For COMMAND: the library to preload.",
     ),
 ) -> None:
     """Say what a program has lost: objects that nothing in it leads to any more.

@@ -42,7 +42,11 @@ def observer() -> str:
     for path in [chosen] if chosen else [own, *installed]:
         if os.access(path, os.X_OK):
             return os.path.abspath(path)
-    hint = "BRIMFUL_OBSERVER names it" if chosen else "build it with `make lib`, which needs nlohmann-json3-dev"
+    hint = (
+        "BRIMFUL_OBSERVER names it"
+        if chosen
+        else "build it with `make lib`, which needs nlohmann-json3-dev"
+    )
     raise LibraryError(f"no observer at {chosen or own}: {hint}")
 
 

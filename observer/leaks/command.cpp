@@ -65,22 +65,42 @@ int parse(int count, char** arguments, Request& request) {
   bool is_good = true;
   for (int found = 0; is_good && (found = getopt_long(count, arguments, "", kLong, nullptr)) != -1;) {
     switch (found) {
-      case kJson: request.is_json = true; break;
-      case kPossibly: request.text.with_possible = true; break;
-      case kContents: request.text.with_contents = true; break;
-      case kGroups: is_good = number_of(optarg, request.text.most_groups); break;
-      case kAddresses: is_good = number_of(optarg, request.wanted.addresses); break;
-      case kWidth: is_good = number_of(optarg, request.text.width); break;
-      case kOnce: request.wanted.once = true; break;
-      case kAtExit: request.is_at_exit = true; break;
+      case kJson:
+        request.is_json = true;
+        break;
+      case kPossibly:
+        request.text.with_possible = true;
+        break;
+      case kContents:
+        request.text.with_contents = true;
+        break;
+      case kGroups:
+        is_good = number_of(optarg, request.text.most_groups);
+        break;
+      case kAddresses:
+        is_good = number_of(optarg, request.wanted.addresses);
+        break;
+      case kWidth:
+        is_good = number_of(optarg, request.text.width);
+        break;
+      case kOnce:
+        request.wanted.once = true;
+        break;
+      case kAtExit:
+        request.is_at_exit = true;
+        break;
       case kSuppressions:
         if (!request.suppressions.read(optarg)) {
           fail(request.suppressions.error());
           return 2;
         }
         break;
-      case kHelp: std::fputs(kUsage, stdout); std::exit(0);
-      default: is_good = false; break;
+      case kHelp:
+        std::fputs(kUsage, stdout);
+        std::exit(0);
+      default:
+        is_good = false;
+        break;
     }
   }
   if (!is_good || optind + 1 != count) {

@@ -77,7 +77,8 @@ class Groups {
 
 }  // namespace
 
-bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report, std::string* error) {
+bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
+                std::string* error) {
   Look look;
   if (!look.take(target)) {
     *error = look.error();
@@ -107,8 +108,9 @@ bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppre
   report.library = look.view().library;
   report.live = {look.objects().live_count(), look.objects().live_bytes()};
   report.copied_bytes = look.copied_bytes();
-  Types types(look.view().mappings,
-              [&target](std::uint64_t address, void* into, std::size_t bytes) { return target.read(address, into, bytes); });
+  Types types(look.view().mappings, [&target](std::uint64_t address, void* into, std::size_t bytes) {
+    return target.read(address, into, bytes);
+  });
   Groups groups(look, types, wanted);
   for (const Leak& leak : leaks_among(look.objects(), look.lost())) groups.add(leak, false);
   each_set(look.objects(), look.possibly(), [&](Object object) { groups.add({object}, true); });

@@ -61,12 +61,40 @@ class Reader {
     words_ = anatomy_["slab.words"];
     offered_ = anatomy_["slab.offered"];
     remote_align_ = anatomy_["slab.remote_align"];
-    for (const char* name : {"heap", "heap.bytes", "table.entries", "table.span", "table.covered", "table.none", "arena.chunks", "chunk.next",
-                             "chunk.bytes", "windows", "windows.count", "window.size", "window.start", "window.bytes",
-                             "huge.root", "huge.kept", "run.left", "run.right", "run.next", "run.size", "kind.slab",
-                             "kind.large", "owner.live", "owner.released", "owner.destroyed", "contexts", "contexts.most",
-                             "contexts.first_stand_in", "context.size", "context.id", "context.counts",
-                             "context.magazines", "magazine.objects", "classes"}) {
+    for (const char* name : {"heap",
+                             "heap.bytes",
+                             "table.entries",
+                             "table.span",
+                             "table.covered",
+                             "table.none",
+                             "arena.chunks",
+                             "chunk.next",
+                             "chunk.bytes",
+                             "windows",
+                             "windows.count",
+                             "window.size",
+                             "window.start",
+                             "window.bytes",
+                             "huge.root",
+                             "huge.kept",
+                             "run.left",
+                             "run.right",
+                             "run.next",
+                             "run.size",
+                             "kind.slab",
+                             "kind.large",
+                             "owner.live",
+                             "owner.released",
+                             "owner.destroyed",
+                             "contexts",
+                             "contexts.most",
+                             "contexts.first_stand_in",
+                             "context.size",
+                             "context.id",
+                             "context.counts",
+                             "context.magazines",
+                             "magazine.objects",
+                             "classes"}) {
       anatomy_[name];
     }
     if (anatomy_.missing().empty()) return true;
@@ -166,7 +194,8 @@ class Reader {
       slab.live[g] = ~(field<std::uint64_t>(header, words_ + g * 8) | field<std::uint64_t>(header, offered_ + g * 8) |
                        field<std::uint64_t>(header, remote + g * 8));
     }
-    for (std::uint64_t granule = start >> kGranuleShift; granule <= (start + bytes * groups * 64 - 1) >> kGranuleShift; ++granule) {
+    for (std::uint64_t granule = start >> kGranuleShift; granule <= (start + bytes * groups * 64 - 1) >> kGranuleShift;
+         ++granule) {
       by_granule_[granule] = slabs_.size();
     }
     slabs_.push_back(std::move(slab));
@@ -180,7 +209,8 @@ class Reader {
     const std::uint64_t classes = anatomy_["classes"];
     const std::uint64_t most = anatomy_["magazine.objects"];
     for (std::uint64_t n = 0; n + 1 < contexts.size() && n < first_stand_in; ++n) {
-      const std::byte* const context = contexts[n + 1] == 0 ? nullptr : piece(contexts[n + 1], anatomy_["context.size"]);
+      const std::byte* const context =
+          contexts[n + 1] == 0 ? nullptr : piece(contexts[n + 1], anatomy_["context.size"]);
       if (context == nullptr || field<std::uint32_t>(context, anatomy_["context.id"]) != n) continue;  // the empty one
       for (std::uint64_t c = 0; c < classes; ++c) {
         const auto count = field<std::uint32_t>(context, anatomy_["context.counts"] + c * 4);
@@ -208,7 +238,8 @@ class Reader {
       const auto start = field<std::uint64_t>(run, start_);
       const auto bytes = field<std::uint64_t>(run, bytes_);
       view_.ours.push_back({start, start + bytes});
-      if (is_live && bytes != 0 && field<std::uint32_t>(run, owner_) == anatomy_["owner.live"]) blocks_.push_back({start, bytes});
+      if (is_live && bytes != 0 && field<std::uint32_t>(run, owner_) == anatomy_["owner.live"])
+        blocks_.push_back({start, bytes});
       return run;
     };
     for (std::size_t n = 0; !todo.empty() && n < kMostGranules; ++n) {
@@ -229,7 +260,8 @@ class Reader {
 
   void enter() {
     for (const Slab& slab : slabs_) {
-      view_.objects.add(slab.start, slab.bytes, static_cast<std::uint32_t>(slab.live.size() * 64), true, slab.live.data());
+      view_.objects.add(slab.start, slab.bytes, static_cast<std::uint32_t>(slab.live.size() * 64), true,
+                        slab.live.data());
     }
     const std::uint64_t live = 1;
     for (const Block& block : blocks_) view_.objects.add(block.start, block.bytes, 1, false, &live);

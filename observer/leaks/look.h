@@ -21,7 +21,7 @@ namespace brimful::observer::leaks {
 
 // What a heap consists of, as the observer's model of it says.
 struct HeapView {
-  Objects objects;  // after finish(); memory is not filled in
+  Objects objects;                // after finish(); memory is not filled in
   std::vector<Mapping> mappings;  // by address
   std::vector<Range> ours;        // the allocator's memory: windows, blocks with mappings of their own, its own tables
   std::string library;            // its version

@@ -85,7 +85,8 @@ std::string what_of(const Group& group, std::size_t width) {
 
 void add_groups(const Report& report, bool is_possible, const TextOptions& options, std::string& text) {
   constexpr std::size_t kColumns = 8 + 14 + 8 + 14 + 12 + 2;
-  text += padded("objects", 8) + padded("bytes", 14) + padded("behind", 8) + padded("bytes", 14) + padded("size", 12) + "  what\n";
+  text += padded("objects", 8) + padded("bytes", 14) + padded("behind", 8) + padded("bytes", 14) + padded("size", 12) +
+          "  what\n";
   std::size_t shown = 0;
   std::size_t left_out = 0;
   for (const Group& group : report.groups) {
@@ -140,15 +141,17 @@ std::string text_of(const Report& report, const TextOptions& options) {
   text += "\n";
   if (lost.count > 0) add_groups(report, false, options, text);
   if (report.possible.count > 0) {
-    text += "possibly lost (only pointers to their inside are left): " + plural(report.possible.count, "object") + ", " +
-            plural(report.possible.bytes, "byte") + (options.with_possible ? "\n" : "; --possibly lists them\n");
+    text += "possibly lost (only pointers to their inside are left): " + plural(report.possible.count, "object") +
+            ", " + plural(report.possible.bytes, "byte") + (options.with_possible ? "\n" : "; --possibly lists them\n");
     if (options.with_possible) add_groups(report, true, options, text);
   }
   if (report.suppressed.count > 0) {
-    text += "suppressed: " + plural(report.suppressed.count, "object") + ", " + plural(report.suppressed.bytes, "byte") + "\n";
+    text += "suppressed: " + plural(report.suppressed.count, "object") + ", " +
+            plural(report.suppressed.bytes, "byte") + "\n";
   }
   if (report.without_second_look > 0) {
-    text += "moving: " + plural(report.without_second_look, "object") + " seemed lost at the first look and not at the second; not counted\n";
+    text += "moving: " + plural(report.without_second_look, "object") +
+            " seemed lost at the first look and not at the second; not counted\n";
   }
   text += "of " + plural(report.live.count, "live object") + ", " + plural(report.live.bytes, "byte");
   for (std::size_t n = 0; n < report.held_seconds.size(); ++n) {

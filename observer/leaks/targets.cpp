@@ -59,7 +59,8 @@ class ProcessTarget : public Target {
       const iovec from = {reinterpret_cast<void*>(address), bytes};
       const ssize_t got = process_vm_readv(pid_, &to, 1, &from, 1, 0);
       if (got <= 0) {
-        if (errno == EPERM) error_ = name() + " may not be read: run this as its user, or as root (kernel.yama.ptrace_scope?)";
+        if (errno == EPERM)
+          error_ = name() + " may not be read: run this as its user, or as root (kernel.yama.ptrace_scope?)";
         return false;
       }
       into = static_cast<char*>(into) + got;

@@ -66,20 +66,28 @@ def faults(plants: dict[str, set[int]], report: dict) -> list[str]:
     wrong = []
     for kind, addresses in told.items():
         if missing := plants[kind] - addresses:
-            wrong.append(f"{len(missing)} planted as {kind} not told so: {sorted(map(hex, missing))[:5]}")
+            wrong.append(
+                f"{len(missing)} planted as {kind} not told so: {sorted(map(hex, missing))[:5]}"
+            )
         if false := addresses - plants[kind]:
             known = {a: k for k, group in plants.items() for a in group}
             kinds = Counter(known.get(a, "never planted") for a in false)
             wrong.append(f"told as {kind}, but {dict(kinds)}: {sorted(map(hex, false))[:5]}")
     if report["behind"]["count"] != len(plants["behind"]):
-        wrong.append(f"{report['behind']['count']} told to be behind others, not {len(plants['behind'])}")
+        wrong.append(
+            f"{report['behind']['count']} told to be behind others, not {len(plants['behind'])}"
+        )
     return wrong
 
 
 def look_from_outside(program: Path) -> tuple[dict[str, set[int]], dict] | None:
     """What the program planted, and what the observer says of it while it waits. None: it can't run."""
     with subprocess.Popen(
-        [program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), text=True
+        [program, "wait"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         lines = []
@@ -114,7 +122,9 @@ def look_at_exit(program: Path, folder: Path) -> tuple[dict[str, set[int]], dict
         "BRIMFUL_LEAKS_REPORT": str(reports),
         "BRIMFUL_LEAKS_OPTIONS": "\n".join(EVERY_ADDRESS),
     }
-    said = subprocess.run([program], capture_output=True, text=True, env=environment(**more), check=True)
+    said = subprocess.run(
+        [program], capture_output=True, text=True, env=environment(**more), check=True
+    )
     [report] = reports.glob("*.json")
     return planted(said.stdout.splitlines()[:-1]), json.loads(report.read_text())
 

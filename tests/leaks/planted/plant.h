@@ -53,7 +53,8 @@ __attribute__((noinline, unused)) static void tell(void) {
   static const char* const names[] = {"lost", "behind", "possibly", "kept"};
   static char line[96];
   for (unsigned n = 0; n < plant_count; ++n) {
-    const int length = snprintf(line, sizeof line, "planted 0x%jx %s\n", (uintmax_t)~plant_addresses[n], names[plant_kinds[n]]);
+    const int length =
+        snprintf(line, sizeof line, "planted 0x%jx %s\n", (uintmax_t)~plant_addresses[n], names[plant_kinds[n]]);
     if (write(STDOUT_FILENO, line, (size_t)length) != length) abort();
   }
 }
