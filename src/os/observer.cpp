@@ -84,7 +84,7 @@ int be_observed_by(const char* path, const char* const* arguments) {
   number << static_cast<std::uint64_t>(syscall(SYS_getpid));
   char* list[kMostArguments + 1] = {};
   for (std::size_t n = 0; n < kMostArguments && arguments[n] != nullptr; ++n) {
-    const bool is_number = strncmp(arguments[n], "%pid", sizeof "%pid") == 0;
+    const bool is_number = arguments[n][0] == '%';
     list[n] = const_cast<char*>(is_number ? number.data() : arguments[n]);
   }
   char* variables[kMostVariables];
