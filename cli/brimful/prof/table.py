@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Profiles in the terminal: the functions that allocated most, and the stacks that did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .stacks import Amount, Stack, flat_and_cumulative, functions, total
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_FRAMES = 6  # of each stack that are shown
+
+
+def size(value: float) -> str:
+    """Bytes as people write them."""
+    sign = "-" if value < 0 else ""
+    value = abs(value)
+    at = 0
+    while value >= 1024 and at < len(_UNITS) - 1:
+        value /= 1024
+        at += 1
+    if at == 0:
+        return f"{sign}{value:.0f} B"
+    return f"{sign}{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {_UNITS[at]}"
+
+
+def seconds(value: float) -> str:
+    """A lifetime."""
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def show(
+    console: Console,
+    amounts: Mapping[Stack, Amount],
+    top: int,
+    lifetimes: Mapping[Stack, float] | None = None,
+) -> None:
+    """Both tables. Functions are sorted by what they allocated themselves, then by what they called did."""
+    if not amounts:
+        return
+    whole = total(amounts.values()).bytes
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("flat", "flat%", "cum", "cum%", "objects"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("function", overflow="ellipsis", no_wrap=True, ratio=1)
+    rows = sorted(
+        flat_and_cumulative(amounts).items(),
+        key=lambda row: (-abs(row[1][0].bytes), -abs(row[1][1].bytes), row[0]),
+    )
+    for name, (flat, cumulative) in rows[:top]:
+        table.add_row(
+            size(flat.bytes),
+            _share(flat.bytes, whole),
+            size(cumulative.bytes),
+            _share(cumulative.bytes, whole),
+            f"{cumulative.objects:,.0f}",
+            Text(name),
+        )
+    console.print(table)
+    if len(rows) > top:
+        console.print(f"… and {len(rows) - top} functions more (--top N shows more)", highlight=False)
+    console.print()
+    _show_stacks(console, amounts, min(top, 5), whole, lifetimes)
+
+
+def _show_stacks(
+    console: Console,
+    amounts: Mapping[Stack, Amount],
+    top: int,
+    whole: float,
+    lifetimes: Mapping[Stack, float] | None,
+) -> None:
+    for stack, amount in sorted(amounts.items(), key=lambda row: -abs(row[1].bytes))[:top]:
+        head = Text.assemble(
+            (size(amount.bytes), "bold"),
+            f"  {_share(amount.bytes, whole)}  {amount.objects:,.0f} objects",
+        )
+        if lifetimes is not None and stack in lifetimes:
+            head.append(f", half of them for less than {seconds(lifetimes[stack])}")
+        console.print(head, highlight=False)
+        names = list(functions(stack))
+        for name in names[:_FRAMES]:
+            line = Text(f"    {name}", overflow="ellipsis", no_wrap=True)
+            console.print(line, highlight=False)
+        if len(names) > _FRAMES:
+            console.print(f"    … {len(names) - _FRAMES} more", highlight=False)
