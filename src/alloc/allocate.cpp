@@ -20,8 +20,11 @@
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "pages/purger.h"
+#include "pages/run_stacks.h"
 #include "slots/front_end.h"
 #include "slots/requests.h"
+#include "slots/samples.h"
+#include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -155,6 +158,18 @@ std::uint32_t heap_number(const Block& block) {
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
 }
 
+// Frees of samples, as any moment allows.
+BRIMFUL_COLD void free_sampled(Slab* slab, std::uint64_t index) {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  slots::free_sampled(slab, index, scope.nested());
+}
+BRIMFUL_COLD void end_large_sample(Run* run) {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  slots::end_sample(run, scope.nested() ? meta::kSampleFreeInHandler : 0);
+}
+
 void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope) {
   if (slots::heap_number(slab) != 0) {
     if (scope.nested()) return slots::free_in_heap_nested(slab, index);
@@ -174,7 +189,60 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
   slots::prepare();
   prepare_emergency();
   slots::count_request(index, bytes, kSizeClasses[index].bytes);
-  return hand_out(slots::allocate(static_cast<ClassId>(index)));
+  slots::Allocation got = slots::allocate(static_cast<ClassId>(index));
+  if (BRIMFUL_UNLIKELY(got.sample_interval != 0)) {
+    got.object = slots::allocate_sampled(static_cast<ClassId>(index), bytes, got.sample_interval);
+    if (got.object == nullptr) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
+  }
+  return hand_out(got.object);
+}
+
+void* allocate_run(std::size_t bytes, std::size_t alignment) {
+  if (void* block = allocate_large_lightly(bytes, alignment)) return block;
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (scope.nested()) return allocate_emergency(bytes, alignment);
+  slots::prepare();
+  prepare_emergency();
+  void* block = allocate_large(bytes, alignment);
+  if (block == nullptr && bytes <= kMostBytes) {
+    slots::reclaim_all();  // granules of empty slabs may join to what is asked for
+    block = allocate_large(bytes, alignment);
+  }
+  if (block != nullptr) slots::count_request(slots::kLargeRequests, bytes, round_up(bytes, os::page_bytes()));
+  return block;
+}
+
+// The block, which the program does not have yet, is a sample of the interval, if that is not 0.
+void* sample_large(void* block, std::size_t bytes, std::uint64_t interval, std::uint32_t flags) {
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (block == nullptr || interval == 0 || scope.nested()) return block;
+  slots::prepare();
+  Header* header = meta::header_of(address_of(block));
+  const bool is_in_window = header->kind == Kind::kLarge && header->start == address_of(block);
+  Run* run = is_in_window ? static_cast<Run*>(header) : find_huge(address_of(block));
+  if (run != nullptr) slots::begin_sample(run, bytes, interval, flags);
+  return block;
+}
+
+// While samples are taken. A block from a stack is decided by the bytes that the stacks count down, in arch/; every other
+// by itself. Both are one chance for each block.
+BRIMFUL_COLD void* allocate_run_sampling(std::size_t bytes, std::size_t alignment) {
+  if (!slots::takes_run_sample()) {
+    const bool may_lie_in_stack = bytes > kMaxClassBytes && alignment <= kGranuleBytes;
+    void* block = may_lie_in_stack ? arch::brimful_take_run(bytes) : nullptr;
+    if (block != nullptr) return block;
+    if (!slots::takes_run_sample()) {
+      block = allocate_run(bytes, alignment);
+      return sample_large(block, bytes, slots::draws_sample(round_up(bytes, os::page_bytes())), 0);
+    }
+  }
+  // The wait is over, and the next one begins behind this block.
+  slots::set_run_wait(pages::kNoSample);
+  void* block = allocate_run(bytes, alignment);
+  slots::set_run_wait(slots::draw_run_wait());
+  return sample_large(block, bytes, slots::sample_interval(), 0);
 }
 
 // A thread with a current heap: its fast paths always miss.
@@ -189,19 +257,8 @@ BRIMFUL_COLD void free_outside_heap(void* pointer) {
 }  // namespace
 
 void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
-  if (void* block = allocate_large_lightly(bytes, alignment)) return block;
-  const os::ErrnoGuard errno_guard;
-  const slots::SlowScope scope;
-  if (scope.nested()) return allocate_emergency(bytes, alignment);
-  slots::prepare();
-  prepare_emergency();
-  void* block = allocate_large(bytes, alignment);
-  if (block == nullptr && bytes <= kMostBytes) {
-    slots::reclaim_all();  // granules of empty slabs may join to what is asked for
-    block = allocate_large(bytes, alignment);
-  }
-  if (block != nullptr) slots::count_request(slots::kLargeRequests, bytes, round_up(bytes, os::page_bytes()));
-  return block;
+  if (BRIMFUL_UNLIKELY(slots::sample_interval() != 0)) return allocate_run_sampling(bytes, alignment);
+  return allocate_run(bytes, alignment);
 }
 
 void* allocate(std::size_t bytes) { return arch::brimful_malloc(bytes); }
@@ -239,6 +296,13 @@ void* move(void* pointer, std::size_t old_bytes, std::size_t bytes, std::uint32_
   return moved;
 }
 
+// As resize_large(). Who looks at samples sees a block of the old size freed, if it was a sample, and one of the new size
+// allocated, if that is one.
+void* resize_sampled(Run* run, std::uint64_t address, std::size_t bytes) {
+  if (BRIMFUL_UNLIKELY(run->sample != 0)) slots::end_sample(run, meta::kSampleResized);
+  return resize_large(run, address, bytes);
+}
+
 // Of a heap, or above the classes, or for a thread with a current heap.
 void* reallocate_any(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
@@ -247,6 +311,7 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
   Block block;
   std::size_t old_bytes = 0;
   std::uint32_t heap = 0;
+  std::uint64_t interval = 0;  // of a sample, which the block is that has another size now
   {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
@@ -257,10 +322,15 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
       if (may_stay(bytes, old_bytes)) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
       void* resized =
-          heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_large(block.run, address, bytes);
-      if (resized != nullptr) return resized;
+          heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_sampled(block.run, address, bytes);
+      if (resized != nullptr) {
+        interval = heap == 0 ? slots::draws_sample(round_up(bytes, os::page_bytes())) : 0;
+        if (BRIMFUL_LIKELY(interval == 0)) return resized;
+        pointer = resized;
+      }
     }
   }
+  if (interval != 0) return sample_large(pointer, bytes, interval, meta::kSampleResized);
   return move(pointer, old_bytes, bytes, heap);
 }
 
@@ -320,6 +390,7 @@ namespace {
 
 void free_claimed(Run* run) {
   const bool is_of_heap = slots::heap_number(run) != 0;
+  if (BRIMFUL_UNLIKELY(run->sample != 0)) end_large_sample(run);
   if (!is_of_heap && free_large_lightly(run)) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
@@ -358,6 +429,7 @@ void brimful::arch::brimful_free_slow(void* pointer) {
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
     if (config::is_hardened() && !was_live) alloc::check_destroyed(address, "free");
     if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
+    if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return alloc::free_sampled(block.slab, block.index);
     const bool is_of_heap = slots::heap_number(block.slab) != 0;
     if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
   }

@@ -21,6 +21,7 @@
 #include "pages/run_stacks.h"
 #include "slots/front_end.h"
 #include "slots/run_stacks.h"
+#include "slots/samples.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
 
@@ -83,6 +84,7 @@ void free_deferred_unknown(std::uint64_t now_ms) {
     if (run == nullptr) {
       meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
     }
+    slots::end_sample(run, meta::kSampleFreeInHandler);
     free_or_leave(run, now_ms);
     arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
     unknown = next;
@@ -281,6 +283,7 @@ bool free_huge(std::uint64_t start) {
     free_deferred(now_ms);
     run = claim_at(start);
     if (run == nullptr) return false;
+    slots::end_sample(run, 0);
     is_of_heap = slots::heap_number(run) != 0;
     if (!is_of_heap) pages::free_block(run, now_ms);
   }

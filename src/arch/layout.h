@@ -62,8 +62,9 @@
 #define BRIMFUL_BEATS_OF_A_GROUP 8 /* taken off the heartbeat by a group, by an object of a coarse class 1 */
 #define BRIMFUL_CONTEXT_QUEUES 1600
 #define BRIMFUL_CONTEXT_RUN_STACKS 5824
-#define BRIMFUL_CONTEXT_FILTERS 6912
-#define BRIMFUL_CONTEXT_MAGAZINES 11520
+#define BRIMFUL_CONTEXT_SAMPLES 6912
+#define BRIMFUL_CONTEXT_FILTERS 8128
+#define BRIMFUL_CONTEXT_MAGAZINES 12736
 
 /* A magazine: room for 32 addresses, 256 bytes, and a filter of 512 bits. */
 #define BRIMFUL_MAGAZINE_SHIFT 8
@@ -81,4 +82,5 @@
 #define BRIMFUL_RUN_STACK_RUNS 8
 #define BRIMFUL_RUN_STACKS_UNTIL_LOOK 8
 #define BRIMFUL_RUN_STACKS_NOW 16
+#define BRIMFUL_RUN_STACKS_UNTIL_SAMPLE 32
 #define BRIMFUL_PAGE_SHIFT 12 /* of x86-64 */

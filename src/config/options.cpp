@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/line.h"
 #include "os/environment.h"
 #include "os/kept_stderr.h"
@@ -100,28 +101,47 @@ bool parse_number(Text text, bool is_bytes, std::int64_t* result) {
 // `number` starts as what the word means.
 bool takes_auto(const OptionInfo& option) { return option.is_bytes && option.least == kAutoBytes; }
 
+constexpr const char* kPathOption = "prof_file";
+
+void apply_path(Text value, void (*warn)(const char*)) {
+  if (value.size >= kPathBytes) {
+    if (warn != nullptr) warn("option \"prof_file\": the path is longer than 1023 letters; ignored");
+    return;
+  }
+  memcpy(prof_file, value.data, value.size);
+  prof_file[value.size] = '\0';
+}
+
+// The number that the value stands for. false: none.
+bool parse_value(const OptionInfo& option, Text value, std::int64_t* number) {
+  if (option.words != nullptr) {
+    *number = choice(option.words, value);
+    if (*number >= 0) {
+      if (option.is_bytes) *number *= kOnBytes;
+      return true;
+    }
+    if (!option.is_bytes) return false;
+  }
+  *number = kAutoBytes;
+  if (takes_auto(option) && value.equals("auto")) return true;
+  return parse_number(value, option.is_bytes, number) && *number >= option.least && *number <= option.most;
+}
+
 void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
+  if (key.equals(kPathOption)) return apply_path(value, warn);
   for (const OptionInfo& option : kOptions) {
     if (!key.equals(option.name)) continue;
-    std::int64_t number = kAutoBytes;
-    bool good = false;
-    if (option.words != nullptr) {
-      number = choice(option.words, value);
-      good = number >= 0;
-    } else {
-      good = (takes_auto(option) && value.equals("auto")) ||
-             (parse_number(value, option.is_bytes, &number) && number >= option.least && number <= option.most);
-    }
-    if (good) {
+    std::int64_t number = 0;
+    if (parse_value(option, value, &number)) {
       into.*option.field = number;
       return;
     }
     Line line;
     line << "option \"" << option.name << "\" can't be \"";
     line.append(value.data, value.size) << "\": it takes ";
-    if (option.words != nullptr) {
-      line << option.words;
-    } else {
+    if (option.words != nullptr) line << option.words;
+    if (option.words != nullptr && option.is_bytes) line << " or ";
+    if (option.words == nullptr || option.is_bytes) {
       if (takes_auto(option)) line << "auto or ";
       line << (takes_auto(option) ? 0 : option.least) << " to " << option.most;
     }
@@ -145,6 +165,7 @@ void report_warning(const char* text) { os::report(Line() << text); }
 }  // namespace
 
 constinit Options options = initial_options();
+BRIMFUL_ZEROS_COLD constinit char prof_file[kPathBytes] = {};
 
 void apply(const char* text, Options& into, void (*warn)(const char* line)) {
   Text rest = {text, strlen(text)};
@@ -172,6 +193,8 @@ void load() {
       apply_one({option.name, strlen(option.name)}, {value, strlen(value)}, options, report_warning);
     }
   }
+  if (const char* value = os::environment("BRIMFUL_PROF_FILE")) apply_path({value, strlen(value)}, report_warning);
+  if (prof_file[0] != '\0' && options.prof == 0) options.prof = kOnBytes;
   if (print_stats() != PrintStats::kOff) os::keep_stderr();
 }
 

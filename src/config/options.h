@@ -36,16 +36,21 @@ struct Options {
   std::int64_t background_thread;  // 0 or 1
   std::int64_t thp;                // Thp
   std::int64_t populate;           // Populate
+  std::int64_t prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
 inline constexpr std::int64_t kAutoBytes = -1;
 
+// What the word `on` stands for, of an option that takes a number of bytes.
+inline constexpr std::int64_t kOnBytes = std::int64_t{512} << 10;
+
 struct OptionInfo {
   const char* name;
   std::int64_t Options::*field;
-  const char* words;  // "auto|percpu|thread": a choice, numbered from 0; nullptr: a number
-  bool is_bytes;      // takes the suffixes K, M, G, T
+  // "auto|percpu|thread": a choice, numbered from 0; nullptr: a number. "off|on" with is_bytes: a number, 0, or kOnBytes.
+  const char* words;
+  bool is_bytes;  // takes the suffixes K, M, G, T
   std::int64_t least;
   std::int64_t most;
   std::int64_t initial;
@@ -84,10 +89,16 @@ inline constexpr OptionInfo kOptions[] = {
      "transparent hugepages: where demand fills them, everywhere, or nowhere"},
     {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 0,
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
+    {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
+     "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
 
 // The values in force. Written by load() only.
 extern Options options;
+
+// Where samples go at exit (BRIMFUL_CONF=prof_file:PATH, or BRIMFUL_PROF_FILE): a text, so it is in no table. "": nowhere.
+inline constexpr std::size_t kPathBytes = 1024;
+extern char prof_file[kPathBytes];
 
 // Reads the environment into `options`, and keeps the way to stderr when something is to be printed at exit. No
 // allocation; at most one warning line per wrong entry.

@@ -48,6 +48,8 @@ inline constexpr std::uint32_t kOwnerShared = BRIMFUL_OWNER_SHARED;  // served u
 inline constexpr std::uint32_t kOwnerReleased = 0xFFFFFFF3U;         // not a slab any more
 inline constexpr std::uint32_t kOwnerMoving = 0xFFFFFFF4U;           // between a reclaimed context and its next state
 inline constexpr std::uint32_t kOwnerHeap = 0xFFFFFFF7U;  // a program's heap (slots/user_heap.h) that last_owner names
+// Sampled objects live in slabs of it (slots/samples.h): the free() of one leaves the fast path, where owners are compared.
+inline constexpr std::uint32_t kOwnerSampled = 0xFFFFFFF9U;
 
 // Of large and huge blocks; no slab has these.
 inline constexpr std::uint32_t kOwnerLive = BRIMFUL_OWNER_LIVE;  // in use
@@ -104,9 +106,10 @@ struct Slab : Header {
   std::uint16_t node : 3;        // the NUMA node its memory was taken for; as above
 
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
+  std::uint64_t* offered_words() { return words() + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
   std::atomic_ref<std::uint64_t> offered(unsigned group) {
-    return std::atomic_ref(words()[group + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t)]);
+    return std::atomic_ref(offered_words()[group]);
   }
 
   // What others freed of the group.
@@ -149,6 +152,7 @@ struct Run : Header {
   std::uint16_t stack_offset;  // of the stack for blocks of this length; 0: none
   Run* heap_next;              // blocks of one heap; its lock
   Run* heap_prev;
+  std::uint32_t sample;  // of a sampled block: its record's slot + 1 (slots/samples.h), and no stack takes it; else 0
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);

@@ -89,6 +89,11 @@ struct SampleControl {
   std::atomic<std::uint64_t> freed;      // of these, freed
   std::atomic<std::uint64_t> lost;       // not recorded: no slot or no memory
   std::atomic<std::uint64_t> reused;     // records of freed blocks that others have taken the place of
+  // What all samples so far stand for, and of these the freed ones: estimates without bias, whoever looks how often.
+  std::atomic<std::uint64_t> allocated_bytes;  // usable
+  std::atomic<std::uint64_t> allocated_1024;   // blocks, in 1024ths
+  std::atomic<std::uint64_t> freed_bytes;
+  std::atomic<std::uint64_t> freed_1024;
 };
 
 static_assert(sizeof(SampleRecord) + 2 * kSampleStackBytes <= kSampleSlotBytes);

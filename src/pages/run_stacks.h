@@ -43,6 +43,9 @@ struct RunStacks {
     std::int32_t look_every;  // what it begins with
     std::uint64_t now_ms;     // the last look
     RunStacks* next;          // every context's; constant
+    // Bytes that malloc may hand out before one block is sampled (slots/sampling.h); below 0: the next one is. Sequences
+    // count it down; others store it, lossy by design.
+    std::int64_t until_sample;
   };
 
   Clock clock;
@@ -57,7 +60,8 @@ static_assert(sizeof(RunStack) == std::size_t{1} << BRIMFUL_RUN_STACK_SHIFT && o
 static_assert(sizeof(RunStacks::Clock) == sizeof(RunStack) && offsetof(RunStacks::Clock, count) == 0 &&
               offsetof(RunStacks::Clock, limit) == BRIMFUL_RUN_STACK_LIMIT &&
               offsetof(RunStacks::Clock, until_look) == BRIMFUL_RUN_STACKS_UNTIL_LOOK &&
-              offsetof(RunStacks::Clock, now_ms) == BRIMFUL_RUN_STACKS_NOW);
+              offsetof(RunStacks::Clock, now_ms) == BRIMFUL_RUN_STACKS_NOW &&
+              offsetof(RunStacks::Clock, until_sample) == BRIMFUL_RUN_STACKS_UNTIL_SAMPLE);
 
 // The block is so long from here on.
 inline void set_length(Run* run, GranuleCount granules) {
@@ -65,6 +69,9 @@ inline void set_length(Run* run, GranuleCount granules) {
   const std::uint32_t stack = granules.raw() <= BRIMFUL_RUN_STACK_MOST ? granules.raw() : 0;
   run->stack_offset = static_cast<std::uint16_t>(stack << BRIMFUL_RUN_STACK_SHIFT);
 }
+
+// What until_sample is while nothing is sampled.
+inline constexpr std::int64_t kNoSample = INT64_MAX;
 
 // Gives empty stacks their limits and makes them known. Caller holds the heap lock.
 void begin_stacks(RunStacks& stacks);

@@ -28,6 +28,7 @@
 #include "pages/run_stacks.h"
 #include "slots/events.h"
 #include "slots/requests.h"
+#include "slots/sample_point.h"
 #include "sync/mutex.h"
 
 namespace brimful {
@@ -76,6 +77,7 @@ struct alignas(64) Context {
   slots::Requests requests;     // what was asked for on slow paths; likewise
   pages::RunStacks run_stacks;  // sequences
   // The empty context ends here (slots/start.h).
+  alignas(64) slots::Sampling sampling;  // sequences, and who holds `lock` and runs here (slots/sampling.h)
   // Of the objects in a magazine: which values their hashes have. May name more, never fewer.
   alignas(64) std::uint64_t filters[kClassCount][8];
   // Addresses of objects freed here of slabs owned elsewhere: free, but their slabs don't know yet.
@@ -89,6 +91,7 @@ struct alignas(64) Context {
 static_assert(sizeof(Slot) == 16 && offsetof(Context, slots) == 0);
 static_assert(offsetof(Context, counts) == BRIMFUL_CONTEXT_COUNTS);
 static_assert(offsetof(Context, run_stacks) == BRIMFUL_CONTEXT_RUN_STACKS);
+static_assert(offsetof(Context, sampling) == BRIMFUL_CONTEXT_SAMPLES);
 static_assert(offsetof(Context, filters) == BRIMFUL_CONTEXT_FILTERS && sizeof Context::filters[0] == 64);
 static_assert(offsetof(Context, magazines) == BRIMFUL_CONTEXT_MAGAZINES);
 static_assert(offsetof(Context, active_id) == BRIMFUL_CONTEXT_ACTIVE_ID);

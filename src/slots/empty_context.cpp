@@ -20,12 +20,12 @@ struct alignas(Context) EmptyContext {
   std::uint32_t counts[kClassCount] = {};
   std::uint32_t active_id = arch::kNoContext;
   std::uint32_t id = arch::kNoContext;
-  std::byte zeros[offsetof(Context, filters) - offsetof(Context, lock)] = {};
+  std::byte zeros[offsetof(Context, sampling) - offsetof(Context, lock)] = {};
 };
 static_assert(offsetof(EmptyContext, active_id) == offsetof(Context, active_id) &&
               offsetof(EmptyContext, id) == offsetof(Context, id) &&
               offsetof(EmptyContext, zeros) == offsetof(Context, lock) &&
-              sizeof(EmptyContext) == offsetof(Context, filters));
+              sizeof(EmptyContext) == offsetof(Context, sampling));
 
 extern constinit EmptyContext defined_empty_context asm("brimful_empty_context");
 BRIMFUL_HIDDEN constinit EmptyContext defined_empty_context;

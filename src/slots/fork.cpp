@@ -29,6 +29,7 @@
 #include "os/thread.h"
 #include "pages/heap.h"
 #include "slots/central.h"
+#include "slots/samples.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
 
@@ -80,6 +81,7 @@ bool for_each_lock(Visit visit) {
   for (Central& index : central) {
     if (!visit(index.lock)) return false;
   }
+  if (!visit(sample_lock)) return false;
   return visit(pages::heap.lock);
 }
 

@@ -13,9 +13,18 @@ namespace brimful::slots {
 // An object of the class from the running context's current group: malloc's hit in C++. nullptr: a miss. Any moment.
 void* take(ClassId size_class);
 
+struct Allocation {
+  void* object;
+  // Not 0: there is no object yet, the request is a sample of this interval (slots/samples.h). Said once for it.
+  std::uint64_t sample_interval;
+};
+
 // An object of the class; nullptr when there is no memory. Refills the context's current group, or takes from a shared
 // slab. Called inside a SlowScope that is not nested, after prepare().
-void* allocate(ClassId size_class);
+Allocation allocate(ClassId size_class);
+
+// An object for a request that was to be a sample, and can't be. Same conditions.
+void* allocate_unsampled(ClassId size_class);
 
 // Frees object `index` of the slab, whoever owns it. Same conditions.
 void free(Slab* slab, std::uint64_t index);

@@ -17,6 +17,7 @@
 #include "slots/front_end.h"
 #include "slots/magazine.h"
 #include "slots/run_stacks.h"
+#include "slots/samples.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -205,6 +206,7 @@ void reclaim_all() {
     context->lock.unlock();
   }
   for (Central& index : central) index.release_empty();
+  release_sampled();
   reclaim_heaps();
   {
     const sync::MutexLock guard(pages::heap.lock);

@@ -26,13 +26,14 @@
 #include "slots/front_end.h"
 #include "slots/magazine.h"
 #include "slots/run_stacks.h"
+#include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
 namespace brimful::slots {
 namespace {
 
-enum class Refill { kDone, kMoved, kNoMemory };
+enum class Refill { kDone, kMoved, kNoMemory, kSample };
 
 constexpr int kAttempts = 8;
 constexpr int kSlabsToTry = 6;
@@ -54,6 +55,13 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
   return places;
 }
 
+// The `count` lowest bits that are set.
+std::uint64_t lowest_of(std::uint64_t bits, unsigned count) {
+  std::uint64_t rest = bits;
+  for (; count != 0; --count) rest &= rest - 1;
+  return bits ^ rest;
+}
+
 // Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
 bool open_more(Slab* slab) {
   if (slab->opened >= slab->groups) return false;
@@ -62,7 +70,8 @@ bool open_more(Slab* slab) {
   return true;
 }
 
-// Puts the next opened group of the current slab that has `least` free objects into the slot. kNoMemory: there is none.
+// Puts the next opened group of the current slab that has `least` free objects into the slot, as far as the next sample.
+// kNoMemory: there is none; kSample: the next object is one.
 Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
@@ -73,10 +82,16 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const std::uint64_t free = owner_bits(slab, group);
     if (static_cast<int>(count_ones(free)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
-    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base,
-                                  places_to_offer(slab, free, least)) != arch::Outcome::kDone) {
+    const std::uint64_t wanted = free & places_to_offer(slab, free, least);
+    const unsigned count = count_ones(wanted);
+    const unsigned room = room_before_sample(context, size_class, count);
+    if (BRIMFUL_UNLIKELY(room == 0)) return Refill::kSample;
+    const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_of(wanted, room);
+    if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
+        arch::Outcome::kDone) {
       return Refill::kMoved;
     }
+    note_offer(context, size_class, &slab->offered_words()[group], room, room != count);
     queue.scan = group + 1;
     context->events.count(Event::kRefillGroup);
     return Refill::kDone;
@@ -171,6 +186,7 @@ Refill refill(Context* context, ClassId size_class) {
   for (;;) {
     if (queue.current != nullptr) {
       const Refill used = use_current(context, size_class);
+      if (BRIMFUL_UNLIKELY(used == Refill::kSample)) draw_next_sample(context, size_class);
       if (used != Refill::kNoMemory) return used;
     }
     Event source = Event::kRefillPartial;
@@ -236,7 +252,7 @@ void* take(ClassId size_class) {
   return context != nullptr ? arch::brimful_seq_take(context, std::uint64_t{2} * size_class) : nullptr;
 }
 
-void* allocate(ClassId size_class) {
+Allocation allocate(ClassId size_class) {
   bool reclaimed = false;
   bool yielded = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -251,24 +267,30 @@ void* allocate(ClassId size_class) {
       continue;
     }
     if (is_heartbeat) note_heat(context, size_class);
-    const Refill result = refill(context, size_class);
+    const Refill result = takes_sample(context, size_class) ? Refill::kSample : refill(context, size_class);
+    const std::uint64_t interval = context->sampling.interval_bytes;
     context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
     context->lock.unlock();
+    if (BRIMFUL_UNLIKELY(result == Refill::kSample)) return {nullptr, interval};
     if (result == Refill::kNoMemory) {
-      if (reclaimed) return nullptr;
+      if (reclaimed) return {nullptr, 0};
       reclaim_all();
       reclaimed = true;
       continue;
     }
     void* object = take(size_class);
-    if (object != nullptr) return object;
+    if (object != nullptr) return {object, 0};
   }
+  const std::uint64_t interval = draws_sample(kSizeClasses[size_class].bytes);
+  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval};
+  return {allocate_unsampled(size_class), 0};
+}
+
+void* allocate_unsampled(ClassId size_class) {
   void* object = central[size_class].allocate_shared(size_class);
-  if (object == nullptr && !reclaimed) {
-    reclaim_all();
-    object = central[size_class].allocate_shared(size_class);
-  }
-  return object;
+  if (object != nullptr) return object;
+  reclaim_all();
+  return central[size_class].allocate_shared(size_class);
 }
 
 bool collect_all(Slab* slab, Context* context) {

@@ -10,6 +10,7 @@
 #include "pages/large_run.h"
 #include "pages/purger.h"
 #include "pages/run_cache.h"
+#include "slots/sampling.h"
 #include "slots/thread.h"
 
 namespace brimful::slots {
@@ -43,7 +44,9 @@ void flush_stack(Context* context, std::size_t granules, std::uint64_t cutoff_ms
 
 void note_run_look(std::uint64_t now_ms) {
   Context* context = context_of(current_id());
-  if (context != nullptr) pages::note_look(context->run_stacks, now_ms);
+  if (context == nullptr) return;
+  pages::note_look(context->run_stacks, now_ms);
+  notice_run_interval(context);
 }
 
 void flush_own_runs(std::uint64_t cutoff_ms) {

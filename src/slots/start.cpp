@@ -15,6 +15,7 @@
 #include "os/report.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "slots/sampling.h"
 #include "slots/thread.h"
 
 namespace brimful {
@@ -55,6 +56,7 @@ void start() {
   config::load();
   pages::choose_limits();
   choose_mode();
+  set_sample_interval(static_cast<std::uint64_t>(config::options.prof));
   if (config::options.verbose != 0) describe();
   started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// print_stats: the statistics, printed when the program exits.
+// print_stats: the statistics, printed when the program exits; prof_file: the samples, written then.
 //
 // A destructor of the library rather than an exit handler: of a shared library it runs after all handlers that the
 // program registered, of a static program after all of its own destructors (priority 101 is the last), so what those
@@ -10,9 +10,12 @@
 
 #include "base/line.h"
 #include "config/options.h"
+#include "os/errno_guard.h"
 #include "os/kept_stderr.h"
+#include "os/report.h"
 #include "stats/output.h"
 #include "stats/print.h"
+#include "stats/sample_file.h"
 
 namespace brimful::stats {
 namespace {
@@ -32,6 +35,16 @@ __attribute__((destructor(101))) void print_at_exit() {
                                                  : "a signal handler that interrupted malloc or free called exit\n");
     os::write_to_kept_stderr(line.data(), line.size());
   }
+}
+
+// Before the tables, whose own printing is nobody's business here: destructors of higher numbers run first.
+__attribute__((destructor(102))) void write_samples_at_exit() {
+  if (config::prof_file[0] == '\0') return;
+  const int fault = write_samples(config::prof_file);
+  if (fault == 0) return;
+  const os::ErrnoGuard guard;
+  os::report(Line() << "prof_file: \"" << config::prof_file << "\" can't be written (error " << fault
+                    << "): the samples are lost");
 }
 
 }  // namespace

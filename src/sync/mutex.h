@@ -119,6 +119,7 @@ using HeapListMutex = Mutex<Rank::kHeapList>;
 using UserHeapMutex = Mutex<Rank::kUserHeap>;
 using ContextMutex = Mutex<Rank::kContext>;
 using CentralMutex = Mutex<Rank::kCentral>;
+using SampleMutex = Mutex<Rank::kSamples>;
 using HeapMutex = Mutex<Rank::kHeap>;
 static_assert(sizeof(Futex) == 4 && sizeof(ContextMutex) == 48);
 

@@ -10,7 +10,7 @@
 namespace brimful::sync {
 namespace {
 
-constexpr const char* kNames[kRankCount] = {"list of heaps", "program's heap", "context", "central index", "heap"};
+constexpr const char* kNames[kRankCount] = {"list of heaps", "program's heap", "context", "central index", "samples", "heap"};
 
 BRIMFUL_TLS std::uint32_t held[kRankCount] = {};
 

@@ -7,6 +7,7 @@
 //   program's heap   one for each of them: its slabs and blocks
 //   context          what a context's lists are guarded by. Allocation only ever tries it
 //   central index    one for each size class
+//   samples          sampled objects and their records
 //   heap             the page heap, tables and metadata
 //
 // Two locks of one rank are never waited for together, but by fork(), which takes every lock there is and is the only
@@ -22,8 +23,8 @@
 
 namespace brimful::sync {
 
-enum class Rank : std::uint8_t { kHeapList, kUserHeap, kContext, kCentral, kHeap };
-inline constexpr std::size_t kRankCount = 5;
+enum class Rank : std::uint8_t { kHeapList, kUserHeap, kContext, kCentral, kSamples, kHeap };
+inline constexpr std::size_t kRankCount = 6;
 
 // What the calling thread holds, in debug builds. wait_for() aborts when a lock of `rank` is not next in the order.
 void check_wait_for(Rank rank);

@@ -106,8 +106,9 @@ brimful_rseq_sections_begin:
  *     the group just used up, or the first behind it, of which `least` objects are free  (none: slow)
  *     queue.scan behind it                                          (alone it would only skip a group)
  *     slot = {empty, base of the group}
- *     its free objects in the chunk of places where the lowest lies, and in the chunks behind until it is `least` of them,
- *     move from the freed word to the offered word
+ *     its free objects in the chunk of places where the lowest lies, and in the chunks behind until it is `least` of them:
+ *     no more than may go until the class's next sample, which are so many fewer        (else: slow)
+ *     these move from the freed word to the offered word
  *     slot.word = the offered word                                                       COMMIT
  * A chunk is a few objects when they are large: memory that was never touched stays so while freed objects below it can be
  * had. Bits that an aborted offer left in both words are not offered twice: this completes it.
@@ -191,6 +192,10 @@ brimful_rseq_sections_begin:
         jne     .Lchunk_\name
 .Loffer_\name:
         andq    %rdx, %r10
+        popcntq %r10, %rax
+        cmpl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
+        jl      \slow
+        subl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
         xorq    %r10, %rdx
         orq     %r10, BRIMFUL_OFFERED_BEHIND(%r9)
         movq    %rdx, (%r9)
@@ -209,6 +214,7 @@ brimful_rseq_sections_begin:
  *   start:
  *     context is not closed, nobody holds its lock, the slot leads to a group    (else: slow, or as any class)
  *     bit    = lowest set bit of the group's freed word                          (none: as any class)
+ *     it is not the class's next sample, of which it is counted off              (else: slow)
  *     result = slot.base + bit * size
  *     the freed word without the bit                                             COMMIT
  * A slot leads to a group when an offer of it is complete, so no bit is in both words, and what the freed word has is free.
@@ -236,6 +242,8 @@ brimful_rseq_sections_begin:
         jz      .Lclass_\name
         subl    $1, BRIMFUL_CONTEXT_HEARTBEAT(%rsi)
         js      \slow
+        subl    $1, BRIMFUL_CONTEXT_SAMPLES(%rsi,%rcx,8)
+        js      \slow
         btrq    %rax, %r11
         imulq   BRIMFUL_BLOCK_SIZES(%r8,%rcx,4), %rax
         addq    8(%rsi,%rcx,8), %rax
@@ -248,7 +256,7 @@ brimful_rseq_sections_begin:
  * A large block: the one of its length that was freed last. In words, with stack = context->run_stacks[granules]:
  *   start:
  *     context is not closed, the stack is not empty                              (else: miss)
- *     run = the stack's top
+ *     run = the stack's top; its bytes are taken off what is left until the next sample (below zero: miss, this is it)
  *     stack.count less one                                                       COMMIT
  *     run is ours: live, as long as was asked for in pages, and holds what its last user left
  * Enters with RDI = bytes, above BRIMFUL_MEDIUM_MAX, RDX and R9 the thread's id and cs pointers.
@@ -265,15 +273,17 @@ brimful_rseq_sections_begin:
         movq    BRIMFUL_BLOCK_CONTEXTS+8(%r8,%rax,8), %rsi
         cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rsi)
         jne     \miss
-        addq    %rcx, %rsi
-        movl    BRIMFUL_CONTEXT_RUN_STACKS(%rsi), %ecx
+        leaq    (%rsi,%rcx), %r11
+        movl    BRIMFUL_CONTEXT_RUN_STACKS(%r11), %ecx
         subl    $1, %ecx
         js      \miss
-        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%rsi,%rcx,8), %r10
-        movl    %ecx, BRIMFUL_CONTEXT_RUN_STACKS(%rsi)
-        SECTION_END run_\name
+        movq    BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACK_RUNS(%r11,%rcx,8), %r10
         leaq    (1 << BRIMFUL_PAGE_SHIFT) - 1(%rdi), %rdx
         andq    $-1 << BRIMFUL_PAGE_SHIFT, %rdx
+        subq    %rdx, BRIMFUL_CONTEXT_RUN_STACKS+BRIMFUL_RUN_STACKS_UNTIL_SAMPLE(%rsi)
+        js      \miss
+        movl    %ecx, BRIMFUL_CONTEXT_RUN_STACKS(%r11)
+        SECTION_END run_\name
         movq    BRIMFUL_HEADER_START(%r10), %rax
         movq    %rdx, BRIMFUL_HEADER_BYTES(%r10)
         movb    $1, BRIMFUL_RUN_DIRTY(%r10)

@@ -21,6 +21,8 @@
 #include "pages/purger.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/samples.h"
+#include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -150,7 +152,13 @@ bool set_remote(Slab* slab, Place place) {
 void* take(ClassId) { return nullptr; }
 bool free_lightly(Slab*, std::uint64_t) { return false; }
 
-void* allocate(ClassId size_class) {
+Allocation allocate(ClassId size_class) {
+  const std::uint64_t interval = draws_sample(kSizeClasses[size_class].bytes);
+  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval};
+  return {allocate_unsampled(size_class), 0};
+}
+
+void* allocate_unsampled(ClassId size_class) {
   bool look = false;
   void* object = allocate_once(size_class, &look);
   if (BRIMFUL_UNLIKELY(object == nullptr)) {
@@ -226,6 +234,7 @@ int purge_all_pages() {
 
 void reclaim_all() {
   for (std::size_t c = 0; c < kClassCount; ++c) sweep(static_cast<ClassId>(c), 0, nullptr);
+  release_sampled();
   reclaim_heaps();
   pages::empty_caches();
 }

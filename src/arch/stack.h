@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+//
+// The calling thread's registers and the words of its stack, read as they are (slots/stack_copy.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::arch {
+
+// The frames' words belong to others, who may be writing elsewhere on them: sanitizers must not look.
+#define BRIMFUL_UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+
+// Writes ip, sp, bp, bx, r12 … r15, all as they are at one instruction, so that the unwind tables' word for it fits. On
+// aarch64: pc, sp and the frame pointer.
+BRIMFUL_UNCHECKED inline __attribute__((always_inline)) void read_registers(std::uint64_t* into) {
+#if defined(__x86_64__)
+  asm volatile(
+      "leaq 0f(%%rip), %%rax\n\t"
+      "movq %%rax, 0(%0)\n\t"
+      "movq %%rsp, 8(%0)\n\t"
+      "movq %%rbp, 16(%0)\n\t"
+      "movq %%rbx, 24(%0)\n\t"
+      "movq %%r12, 32(%0)\n\t"
+      "movq %%r13, 40(%0)\n\t"
+      "movq %%r14, 48(%0)\n\t"
+      "movq %%r15, 56(%0)\n"
+      "0:"
+      :
+      : "r"(into)
+      : "rax", "memory");
+#elif defined(__aarch64__)
+  asm volatile(
+      "adr x9, 0f\n\t"
+      "mov x10, sp\n\t"
+      "stp x9, x10, [%0]\n\t"
+      "str x29, [%0, 16]\n"
+      "0:"
+      :
+      : "r"(into)
+      : "x9", "x10", "memory");
+#endif
+}
+
+// Whole words. No call of memcpy(), which the program may have one of its own of, and sanitizers look at.
+BRIMFUL_UNCHECKED inline void copy_words(std::uint64_t from, std::uint64_t to, std::size_t bytes) {
+  const auto* source = reinterpret_cast<const std::uint64_t*>(from);
+  auto* target = reinterpret_cast<std::uint64_t*>(to);
+#if defined(__x86_64__)
+  std::size_t words = bytes / sizeof(std::uint64_t);
+  asm volatile("rep movsq" : "+S"(source), "+D"(target), "+c"(words) : : "memory");
+#else
+  for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i) {
+    target[i] = reinterpret_cast<const volatile std::uint64_t*>(source)[i];
+  }
+#endif
+}
+
+BRIMFUL_UNCHECKED inline std::uint64_t word_at(std::uint64_t address) {
+  return *reinterpret_cast<const volatile std::uint64_t*>(address);
+}
+
+#undef BRIMFUL_UNCHECKED
+
+}  // namespace brimful::arch
