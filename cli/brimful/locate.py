@@ -14,6 +14,7 @@ import errno
 import os
 
 LIBRARY = "libbrimful.so"
+OBSERVER = "brimful-observer"
 
 
 class LibraryError(Exception):
@@ -28,6 +29,12 @@ def project_root() -> str:
 def default_library() -> str:
     """Path of the release library of this checkout, built or not."""
     return os.path.join(project_root(), "build", "release", LIBRARY)
+
+
+def observer() -> str:
+    """Path of the program that reads other processes, built or not."""
+    root = project_root()
+    return os.path.join(root, "build", "release", "observer", OBSERVER)
 
 
 def library(chosen: str | None) -> str:
