@@ -103,6 +103,7 @@ brimful_rseq_sections_begin:
  * words, with queue = context->queues[class]:
  *   start:
  *     context is not closed, nobody holds its lock, queue.current is there and ours     (else: slow)
+ *     the next object is no sample                                  (else: slow, with the slot as it is)
  *     the group just used up, or the first behind it, of which `least` objects are free  (none: slow)
  *     queue.scan behind it                                          (alone it would only skip a group)
  *     slot = {empty, base of the group}
@@ -126,6 +127,8 @@ brimful_rseq_sections_begin:
         jne     \slow
         cmpl    $0, BRIMFUL_CONTEXT_LOCK(%rsi)
         jne     \slow
+        cmpl    $0, BRIMFUL_CONTEXT_SAMPLES(%rsi,%rcx,8)
+        jl      \slow
         leaq    (%rcx,%rcx), %r11
         leaq    BRIMFUL_CONTEXT_QUEUES(%rsi,%r11,8), %r11
         movq    BRIMFUL_QUEUE_CURRENT(%r11), %r10
