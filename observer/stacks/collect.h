@@ -62,6 +62,9 @@ class Samples {
   // A consistent copy of a slot, from the record on.
   void add(std::span<const unsigned char> slot);
 
+  // A new look at the process begins.
+  void begin_look() { python_.forget(); }
+
   const std::vector<Sample>& samples() const { return samples_; }
   const std::vector<Stack>& stacks() const { return stacks_; }
   const std::vector<Location>& locations() const { return locations_; }

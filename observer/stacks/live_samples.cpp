@@ -48,6 +48,7 @@ bool LiveSamples::look() {
   interval_ = word(offsetof(SampleControl, interval_bytes));
   taken_ = word(offsetof(SampleControl, taken));
   lost_ = word(offsetof(SampleControl, lost));
+  allocated_bytes_ = word(offsetof(SampleControl, allocated_bytes));
   records_ = word(offsetof(SampleControl, records));
   slot_bytes_ = word(offsetof(SampleControl, slot_bytes));
   used_ = std::min(word(offsetof(SampleControl, used)), word(offsetof(SampleControl, slots)));

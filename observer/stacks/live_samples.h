@@ -32,6 +32,8 @@ class LiveSamples {
   std::uint64_t interval() const { return interval_; }
   std::uint64_t taken() const { return taken_; }
   std::uint64_t lost() const { return lost_; }
+  // What all samples so far stand for, those included that were gone before they could be read.
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }
 
   // Samples every `bytes` on average from now on; 0 switches off. False if the process is gone.
   bool set_interval(std::uint64_t bytes);
@@ -47,6 +49,7 @@ class LiveSamples {
   std::uint64_t interval_ = 0;
   std::uint64_t taken_ = 0;
   std::uint64_t lost_ = 0;
+  std::uint64_t allocated_bytes_ = 0;
   std::uint64_t records_ = 0;
   std::uint64_t slot_bytes_ = 0;
   std::uint64_t used_ = 0;

@@ -131,7 +131,9 @@ const PythonFunction* Python::function(const Place& place, const Registers& regi
   const auto consider = [&](std::uint64_t word) {
     Place code;
     if (word < 1 << 16 || word >= 1ULL << 47 || modules_.find(word, code)) return true;
+    if (in_vain_.contains(word)) return true;
     const std::uint64_t found = code_around(here, word);
+    if (found == 0) in_vain_.insert(word);
     if (found == 0 || found == object) return true;
     const bool first = object == 0;
     object = found;

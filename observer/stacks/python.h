@@ -17,6 +17,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_set>
 
 #include "stacks/modules.h"
 #include "stacks/unwind_rows.h"
@@ -32,6 +33,9 @@ struct PythonFunction {
 class Python {
  public:
   Python(const Modules& modules, Read read) : modules_(modules), read_(std::move(read)) {}
+
+  // Whatever was looked at in vain may have come to be code. To be called now and then.
+  void forget() { in_vain_.clear(); }
 
   // `words` is the frame's part of the stack. Null if the place is not the interpreter's or nothing is sure.
   const PythonFunction* function(const Place& place, const Registers& registers, std::span<const std::uint64_t> words);
@@ -55,6 +59,7 @@ class Python {
   std::map<int, Interpreter> interpreters_;
   std::map<std::uint64_t, PythonFunction> functions_;  // by code object
   std::map<std::uint64_t, std::uint64_t> ends_;        // of the bytecode of known code objects
+  std::unordered_set<std::uint64_t> in_vain_;          // words that lead to no code object
 };
 
 }  // namespace brimful::observer::stacks

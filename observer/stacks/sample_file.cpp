@@ -53,6 +53,8 @@ bool SampleFile::read_control(std::span<const unsigned char> content, std::strin
   }
   std::memcpy(&taken_, content.data() + offsetof(meta::SampleControl, taken), sizeof taken_);
   std::memcpy(&lost_, content.data() + offsetof(meta::SampleControl, lost), sizeof lost_);
+  const unsigned char* bytes = content.data() + offsetof(meta::SampleControl, allocated_bytes);
+  std::memcpy(&allocated_bytes_, bytes, sizeof allocated_bytes_);
   std::uint32_t record = 0;
   std::memcpy(&record, content.data() + offsetof(meta::SampleControl, record_bytes), sizeof record);
   if (taken_ != 0 && record != sizeof(meta::SampleRecord)) {

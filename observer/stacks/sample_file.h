@@ -27,6 +27,7 @@ class SampleFile {
   std::int64_t written() const { return written_; }  // seconds since 1970
   std::uint64_t taken() const { return taken_; }
   std::uint64_t lost() const { return lost_; }
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }
 
  private:
   bool read_control(std::span<const unsigned char> content, std::string& why);
@@ -38,6 +39,7 @@ class SampleFile {
   std::int64_t written_ = 0;
   std::uint64_t taken_ = 0;
   std::uint64_t lost_ = 0;
+  std::uint64_t allocated_bytes_ = 0;
 };
 
 }  // namespace brimful::observer::stacks

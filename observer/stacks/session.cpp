@@ -20,8 +20,16 @@ namespace brimful::observer::stacks {
 
 namespace {
 
-// Often enough that hardly a record of a freed object is used again unseen, seldom enough to cost nothing.
-constexpr long kLookEvery = 200'000'000;  // nanoseconds
+// Records of freed objects are used again, the oldest first, so a look has to come before many are new. Nanoseconds.
+constexpr std::uint64_t kLongestPause = 200'000'000;
+constexpr std::uint64_t kShortestPause = 2'000'000;
+constexpr std::uint64_t kNewInALook = 200;
+
+// The next pause, when the last one brought so many new samples.
+std::uint64_t next_pause(std::uint64_t pause, std::uint64_t fresh) {
+  return std::clamp(pause * kNewInALook / std::max<std::uint64_t>(fresh, 1), kShortestPause, kLongestPause);
+}
+
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -80,6 +88,8 @@ std::unique_ptr<Session> Session::of_process(pid_t process, std::string& why) {
   char program[4096];
   const ssize_t length = ::readlink(stacks::of_process(process, "exe").c_str(), program, sizeof program);
   if (length > 0) session->program_.assign(program, static_cast<std::size_t>(length));
+  session->name_ = content(AT_FDCWD, stacks::of_process(process, "comm"));
+  if (!session->name_.empty()) session->name_.pop_back();  // a line
   const std::string status = content(AT_FDCWD, stacks::of_process(process, "status"));
   const std::size_t line = status.find("\nNSpid:");
   if (line != std::string::npos) {
@@ -124,6 +134,7 @@ bool Session::watch(const Request& request, Report& report, std::string& why) {
   }
   report.process = request.process;
   report.program = program_;
+  report.name = name_;
   report.began_ns = nanoseconds(CLOCK_MONOTONIC);
   report.began_unix = static_cast<double>(nanoseconds(CLOCK_REALTIME)) / 1e9;
   report.complete = request.from_start;
@@ -131,11 +142,15 @@ bool Session::watch(const Request& request, Report& report, std::string& why) {
   const std::uint64_t taken_before = request.from_start ? 0 : live.taken();
   const std::uint64_t lost_before = request.from_start ? 0 : live.lost();
   const auto limit = static_cast<std::uint64_t>(request.seconds * 1e9);
+  const std::uint64_t bytes_before = request.from_start ? 0 : live.allocated_bytes();
+  std::uint64_t usual_pause = kShortestPause;
+  std::size_t known = 0;
   report.ended = "time";
   for (;;) {
     const std::uint64_t passed = nanoseconds(CLOCK_MONOTONIC) - report.began_ns;
     const bool last = interrupted != 0 || (limit != 0 && passed >= limit);
     refresh_mappings();
+    samples_->begin_look();
     report.ended_ns = nanoseconds(CLOCK_MONOTONIC);
     if (!live.poll(*samples_) || !is_running(request.process)) {
       report.ended = "exit";
@@ -147,7 +162,9 @@ bool Session::watch(const Request& request, Report& report, std::string& why) {
       break;
     }
     if (live.interval() == 0 && live.set_interval(request.interval)) ours = true;
-    std::uint64_t pause = kLookEvery;
+    usual_pause = next_pause(usual_pause, samples_->samples().size() - known);
+    known = samples_->samples().size();
+    std::uint64_t pause = usual_pause;
     if (limit != 0) pause = std::min<std::uint64_t>(pause, limit > passed ? limit - passed : 0);
     const timespec time{static_cast<time_t>(pause / kSecond), static_cast<long>(pause % kSecond)};
     ::nanosleep(&time, nullptr);  // a signal ends it early, and is looked at above
@@ -158,6 +175,7 @@ bool Session::watch(const Request& request, Report& report, std::string& why) {
   const std::uint64_t taken = live.taken() - taken_before;
   report.missed = taken > seen ? taken - seen : 0;
   report.lost = live.lost() - lost_before;
+  report.allocated_bytes = live.allocated_bytes() - bytes_before;
   return true;
 }
 
@@ -191,6 +209,7 @@ bool Session::add_file(const std::string& path, Report& report, std::string& why
     report.ended_ns = std::max({report.ended_ns, sample.allocated_ns, sample.freed_ns});
   }
   report.lost = file.lost();
+  report.allocated_bytes = file.allocated_bytes();
   const std::uint64_t seen = samples_->samples().size();
   report.missed = file.taken() > seen ? file.taken() - seen : 0;
   return true;

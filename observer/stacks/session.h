@@ -27,7 +27,8 @@ struct Request {
 // What is told beside the samples themselves.
 struct Report {
   pid_t process = 0;
-  std::string program;
+  std::string program;  // path of the file
+  std::string name;     // what ps calls the process; empty for a file
   std::uint64_t began_ns = 0;  // CLOCK_MONOTONIC, as in the records
   std::uint64_t ended_ns = 0;
   double began_unix = 0;
@@ -36,6 +37,7 @@ struct Report {
   std::string ended;  // "time", "interrupt", "exit", "file"
   std::uint64_t missed = 0;
   std::uint64_t lost = 0;
+  std::uint64_t allocated_bytes = 0;  // that the library estimates itself, of all samples, missed ones included
 };
 
 // A process or a file with everything that names need.
@@ -65,6 +67,7 @@ class Session {
   int root_ = -1;  // the process's root folder, which stays readable when it has ended
   int inner_process_ = 0;  // its number in its own container, which perf maps are named after
   std::string program_;
+  std::string name_;
   std::unique_ptr<Modules> modules_;
   std::unique_ptr<Samples> samples_;
 };

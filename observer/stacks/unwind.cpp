@@ -47,8 +47,12 @@ Step Unwinder::by_frame_pointer(Registers& registers, const ReadWord& read) cons
   std::uint64_t saved = 0;
   std::uint64_t address = 0;
   if (!read(pointer, saved) || !read(pointer + 8, address)) return Step::kLost;
-  Place ignored;
-  if (!modules_.find(address - 1, ignored) || !follows_call(address)) return Step::kLost;
+  // Frames lie one above the other, and the outermost has none above it.
+  if (saved != 0 && saved <= pointer) return Step::kLost;
+  Place place;
+  if (!modules_.find(address - 1, place)) return Step::kLost;
+  // HotSpot's interpreter jumps to what it calls and pushes the address to return to itself.
+  if (place.module != kNoFile && !follows_call(address)) return Step::kLost;
   Registers caller;
   caller.set(kIp, address);
   caller.set(kSp, pointer + 16);

@@ -4,8 +4,8 @@
 //
 //   registers ── unwind tables ──▶ caller ── … ──▶ the copy ends ── frame pointers that the library kept ──▶ …
 //
-// Each step is taken by the tables of the code; where code has none (a JIT's), by its frame pointer, if what that leads
-// to is a return address: in code, behind a call instruction. Nothing is guessed. A stack that couldn't be followed to
+// Each step is taken by the tables of the code; where code has none (a JIT's), by its frame pointer, if that leads upwards
+// to a return address: in code of a file behind a call instruction, or in code of no file. Nothing is guessed. A stack that couldn't be followed to
 // its end says so by how it ends, and it is right up to there.
 #pragma once
 

@@ -155,7 +155,7 @@ def _show(recording: Recording, output: _Output) -> None:
     from . import pprof, views
 
     view = views.VIEWS[output.view](recording)
-    name = recording.program.rsplit("/", 1)[-1] or "unknown program"
+    name = recording.name or recording.program.rsplit("/", 1)[-1] or "unknown program"
     if output.out:
         pprof.write(output.out, recording, view)
         _say(f"profile: {output.out} (go tool pprof {output.out})")
@@ -163,8 +163,8 @@ def _show(recording: Recording, output: _Output) -> None:
     output.files(title, f"process {recording.pid}, {view.meaning}", view.amounts)
     if recording.missed:
         _say(
-            f"{recording.missed} samples were gone before they could be read: what was freed at once is "
-            "counted too low (a larger --interval samples less)"
+            f"{recording.missed} samples of freed objects were gone before they could be read; those that "
+            "were read stand for them (a larger --interval samples less)"
         )
     if recording.lost:
         _say(f"{recording.lost} samples were not taken, because the library had no room for them")
@@ -181,9 +181,10 @@ def _table(recording: Recording, view: Any, top: int) -> None:
 
     console = Console(soft_wrap=False)
     whole = view.total()
-    who = f"process {recording.pid} " if recording.pid else ""
+    who = f"process {recording.pid}, " if recording.pid else ""
+    name = f"{recording.name} ({recording.program})" if recording.name else recording.program
     console.print(
-        f"{who}({recording.program}), {recording.seconds:.3g} s, one sample in "
+        f"{who}{name}, {recording.seconds:.3g} s, one sample in "
         f"{table.size(recording.interval)}",
         highlight=False,
         markup=False,
@@ -218,6 +219,7 @@ def _as_json(recording: Recording, view: Any) -> dict[str, Any]:
         "seconds": recording.seconds,
         "interval": recording.interval,
         "ended": recording.ended,
+        "allocated_bytes": recording.allocated_bytes,
         "missed": recording.missed,
         "lost": recording.lost,
         "view": view.name,

@@ -9,6 +9,7 @@ the exact total, and `error` is its standard error (Horvitz and Thompson: each s
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable
@@ -53,11 +54,12 @@ class Sample:
     flags: int
     stack: Stack
     release: Stack
+    stands_for: float = 1.0  # samples: more than itself where others of its kind were missed
 
     @property
     def weight(self) -> float:
         """How many objects of this size it stands for."""
-        return -1.0 / math.expm1(-self.usable / self.interval)
+        return -self.stands_for / math.expm1(-self.usable / self.interval)
 
     @property
     def amount(self) -> Amount:
@@ -74,7 +76,8 @@ class Recording:
     """All that was seen of a process between two moments (CLOCK_MONOTONIC, nanoseconds)."""
 
     pid: int
-    program: str
+    program: str  # path
+    name: str  # what ps shows; empty for a file
     began_ns: int
     ended_ns: int
     began_unix: float
@@ -83,6 +86,7 @@ class Recording:
     ended: str  # "time", "interrupt", "exit" (of the process) or "file"
     missed: int  # samples that the library took and that were gone before they were read
     lost: int  # samples that the library had no room for
+    allocated_bytes: int  # what the library estimates itself, samples that were missed included
     samples: list[Sample]
     build_ids: dict[str, str]
 
@@ -111,6 +115,25 @@ def without_allocator(stack: Stack) -> Stack:
     return stack[-1:]
 
 
+def _standing_in(samples: list[Sample], since_ns: int, allocated_bytes: int) -> list[Sample]:
+    """The same samples, those of freed objects standing for the ones that were missed as well.
+
+    Only records of freed objects are used again before anybody has read them, so those of live ones are
+    all here. The library's own sum, to which each sample is added when it is taken, says how much the
+    freed ones have to come to.
+    """
+    new = [s for s in samples if s.allocated_ns >= since_ns]
+    live = sum(s.amount.bytes for s in new if s.freed_ns == 0)
+    freed = sum(s.amount.bytes for s in new if s.freed_ns)
+    if freed <= 0 or allocated_bytes <= live + freed:
+        return samples
+    factor = (allocated_bytes - live) / freed
+    return [
+        dataclasses.replace(s, stands_for=factor) if s.freed_ns and s.allocated_ns >= since_ns else s
+        for s in samples
+    ]
+
+
 def recording(answer: dict[str, Any]) -> Recording:
     """Reads what `brimful-observer samples` prints. Raises FormatError."""
     if answer.get("schema") != SCHEMA or answer.get("version") != VERSION:
@@ -125,9 +148,12 @@ def recording(answer: dict[str, Any]) -> Recording:
         Sample(*row[:10], stack=stacks[row[10]], release=stacks[row[11]] if row[11] >= 0 else ())
         for row in answer["samples"]
     ]
+    if answer["missed"]:
+        samples = _standing_in(samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"])
     return Recording(
         pid=answer["pid"],
         program=answer["program"],
+        name=answer["name"],
         began_ns=answer["began_ns"],
         ended_ns=answer["ended_ns"],
         began_unix=answer["began_unix"],
@@ -136,6 +162,7 @@ def recording(answer: dict[str, Any]) -> Recording:
         ended=answer["ended"],
         missed=answer["missed"],
         lost=answer["lost"],
+        allocated_bytes=answer["allocated_bytes"],
         samples=samples,
         build_ids={m["path"]: m["build_id"] for m in answer["modules"] if m["build_id"]},
     )

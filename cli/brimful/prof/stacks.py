@@ -35,6 +35,11 @@ def functions(stack: Stack) -> Iterator[str]:
             yield line.function
 
 
+def plain(stack: Stack) -> Stack:
+    """The same with nothing but the names: addresses and lines differ from build to build."""
+    return tuple(Location((Line(name),)) for name in functions(stack))
+
+
 @dataclass(slots=True)
 class Amount:
     """How many objects, how many bytes."""
@@ -58,6 +63,10 @@ class Found:
     def total(self) -> Amount:
         return total(self.amounts.values())
 
+
+def total(self) -> Amount:
+        return total(self.amounts.values())
+
     def difference(self, earlier: Mapping[Stack, Amount]) -> dict[Stack, Amount]:
         """This minus `earlier`, by the names along the stacks, so that two processes can be compared."""
         return subtract(self.amounts, earlier)
@@ -71,11 +80,10 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def by_names(amounts: Mapping[Stack, Amount]) -> dict[Stack, Amount]:
-    """The same with nothing but the names: addresses and lines differ from build to build."""
+    """The same for stacks of the same names."""
     result: dict[Stack, Amount] = {}
     for stack, amount in amounts.items():
-        plain = tuple(Location((Line(name),)) for name in functions(stack))
-        result.setdefault(plain, Amount()).add(amount)
+        result.setdefault(plain(stack), Amount()).add(amount)
     return result
 
 

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .stacks import Amount, Stack, flat_and_cumulative, functions, total
+from .stacks import Amount, Stack, by_names, flat_and_cumulative, functions, total
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_NUMBERS = 48  # letters in front of a function's name
 _FRAMES = 6  # of each stack that are shown
 
 
@@ -36,6 +37,11 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s"
 
 
+def _cut(name: str, letters: int) -> str:
+    """Names are cut where the terminal ends, numbers never."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}%" if whole else ""
 
@@ -53,7 +59,8 @@ def show(
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("flat", "flat%", "cum", "cum%", "objects"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("function", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("function", no_wrap=True)
+    room = max(20, console.width - _NUMBERS)
     rows = sorted(
         flat_and_cumulative(amounts).items(),
         key=lambda row: (-abs(row[1][0].bytes), -abs(row[1][1].bytes), row[0]),
@@ -65,7 +72,7 @@ def show(
             size(cumulative.bytes),
             _share(cumulative.bytes, whole),
             f"{cumulative.objects:,.0f}",
-            Text(name),
+            Text(_cut(name, room)),
         )
     console.print(table)
     if len(rows) > top:
@@ -81,7 +88,7 @@ def _show_stacks(
     whole: float,
     lifetimes: Mapping[Stack, float] | None,
 ) -> None:
-    for stack, amount in sorted(amounts.items(), key=lambda row: -abs(row[1].bytes))[:top]:
+    for stack, amount in sorted(by_names(amounts).items(), key=lambda row: -abs(row[1].bytes))[:top]:
         head = Text.assemble(
             (size(amount.bytes), "bold"),
             f"  {_share(amount.bytes, whole)}  {amount.objects:,.0f} objects",
@@ -91,7 +98,6 @@ def _show_stacks(
         console.print(head, highlight=False)
         names = list(functions(stack))
         for name in names[:_FRAMES]:
-            line = Text(f"    {name}", overflow="ellipsis", no_wrap=True)
-            console.print(line, highlight=False)
+            console.print(Text(f"    {_cut(name, console.width - 4)}"), highlight=False)
         if len(names) > _FRAMES:
             console.print(f"    … {len(names) - _FRAMES} more", highlight=False)

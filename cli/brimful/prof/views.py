@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from .samples import Recording, Sample, standard_error
-from .stacks import Amount, Found, Stack
+from .stacks import Amount, Found, Stack, plain
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class View(Found):
 
     samples: int = 0
     error: float = 0.0  # standard error of the sum of bytes
-    lifetimes: dict[Stack, float] | None = None  # median seconds, in the view of that name
+    lifetimes: dict[Stack, float] | None = None  # median seconds by plain stack, in the view of that name
 
 
 def _sum(name: str, meaning: str, samples: Iterable[Sample]) -> View:
@@ -59,7 +59,7 @@ def lifetimes(recording: Recording) -> View:
     view = _sum("lifetimes", f"freed again, of what{_since(recording) or ' was allocated'}", freed)
     ages: dict[Stack, list[float]] = {}
     for sample in freed:
-        ages.setdefault(sample.stack, []).append((sample.freed_ns - sample.allocated_ns) / 1e9)
+        ages.setdefault(plain(sample.stack), []).append((sample.freed_ns - sample.allocated_ns) / 1e9)
     view.lifetimes = {stack: statistics.median(found) for stack, found in ages.items()}
     return view
 
