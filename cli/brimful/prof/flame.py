@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
@@ -54,6 +55,7 @@ def _listed(root: dict[str, Any]) -> dict[str, Any]:
 def page(title: str, meaning: str, amounts: Mapping[Stack, Amount]) -> str:
     """The whole page."""
     frame = resources.files(__package__).joinpath("flame.html").read_text(encoding="utf-8")
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))  # json goes as deep as the stacks are
     # `</script>` in a name would end the data.
     data = json.dumps(tree(amounts), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     values = {"TITLE": html.escape(title), "MEANING": html.escape(meaning), "DATA": data}

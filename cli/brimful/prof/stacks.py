@@ -64,14 +64,6 @@ class Found:
         return total(self.amounts.values())
 
 
-def total(self) -> Amount:
-        return total(self.amounts.values())
-
-    def difference(self, earlier: Mapping[Stack, Amount]) -> dict[Stack, Amount]:
-        """This minus `earlier`, by the names along the stacks, so that two processes can be compared."""
-        return subtract(self.amounts, earlier)
-
-
 def total(amounts: Iterable[Amount]) -> Amount:
     result = Amount()
     for amount in amounts:
