@@ -32,9 +32,19 @@ def default_library() -> str:
 
 
 def observer() -> str:
-    """Path of the program that reads other processes, built or not."""
-    root = project_root()
-    return os.path.join(root, "build", "release", "observer", OBSERVER)
+    """Absolute path of the program that looks at other processes. Raises LibraryError.
+
+    BRIMFUL_OBSERVER, as for the library's leaks:exit, else this checkout's own, else the installed one.
+    """
+    chosen = os.environ.get("BRIMFUL_OBSERVER")
+    own = os.path.join(project_root(), "build", "release", OBSERVER)
+    installed = [f"{prefix}/libexec/brimful/{OBSERVER}" for prefix in ("/usr/local", "/usr")]
+    for path in [chosen] if chosen else [own, *installed]:
+        if os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    packages = "libdw-dev, libiberty-dev and nlohmann-json3-dev"
+    hint = "BRIMFUL_OBSERVER names it" if chosen else f"build it with `make lib`, which needs {packages}"
+    raise LibraryError(f"no observer at {chosen or own}: {hint}")
 
 
 def library(chosen: str | None) -> str:

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a process keeps the control block of its samples.
+// Where a process keeps the control block of its samples: the library's anatomy says so.
 #pragma once
 
-#include <cstdint>
+#include <sys/types.h>
 
-#include "stacks/session.h"
+#include <cstdint>
+#include <string>
 
 namespace brimful::observer::stacks {
 
-// False if no module of the process has one: it doesn't run brimful, or its symbols were stripped.
-bool find_control(const Session& session, std::uint64_t& control);
+// False with a reason in `why`: it has no anatomy (no brimful), or one that doesn't know samples.
+bool find_control(pid_t process, std::uint64_t& control, std::string& why);
 
 }  // namespace brimful::observer::stacks

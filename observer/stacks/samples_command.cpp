@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -67,11 +68,19 @@ bool parse(const std::vector<std::string>& arguments, Options& options) {
   return !options.target.empty();
 }
 
+// Whether the kernel lets us read its memory, of which the first mapping always has some.
+bool may_read(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/maps");
+  std::uint64_t start = 0;
+  unsigned char byte = 0;
+  return static_cast<bool>(file >> std::hex >> start) && read_process(process, start, &byte, 1);
+}
+
 // Why the process can't be watched, in words for whoever asked.
 std::string reason(pid_t process, const std::string& why) {
   const std::string who = "process " + std::to_string(process);
-  if (why == std::strerror(ENOENT) || !is_running(process)) return who + ": there is none";
-  if (why == std::strerror(EACCES) || why == std::strerror(EPERM)) {
+  if (!is_running(process)) return "there is no process " + std::to_string(process) + " that runs";
+  if (!may_read(process)) {
     return who + " may not be read: it belongs to another user, or kernel.yama.ptrace_scope forbids it (try as root)";
   }
   return who + ": " + why;
@@ -79,24 +88,15 @@ std::string reason(pid_t process, const std::string& why) {
 
 int watch(const Options& options, pid_t process) {
   std::string why;
-  std::unique_ptr<Session> session;
   Request request;
   // Of a program that has just been started the loader may not have mapped the library yet.
   for (int looks = options.from_start ? kStartLooks : 1; looks > 0; looks--) {
-    session = Session::of_process(process, why);
-    if (session != nullptr && find_control(*session, request.control)) break;
-    if (looks > 1 && is_running(process)) ::usleep(kStartPause);
-    if (!is_running(process)) break;
+    if (find_control(process, request.control, why) || !is_running(process)) break;
+    if (looks > 1) ::usleep(kStartPause);
   }
-  if (session == nullptr || !is_running(process)) return say(reason(process, why), kFailure);
-  if (request.control == 0) {
-    unsigned char byte = 0;
-    const bool readable = session->modules().count() > 0 || read_process(process, 0x400000, &byte, 1);
-    if (!readable) return say(reason(process, std::strerror(EACCES)), kFailure);
-    return say("process " + std::to_string(process) +
-                   " doesn't run brimful: start it with `brimful run`, or linked with libbrimful",
-               kFailure);
-  }
+  if (!is_running(process)) return say(reason(process, why), kFailure);
+  const std::unique_ptr<Session> session = Session::of_process(process, why);
+  if (session == nullptr || request.control == 0) return say(reason(process, why), kFailure);
   request.process = process;
   request.seconds = options.seconds;
   request.interval = static_cast<std::uint64_t>(options.interval);

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -29,10 +28,14 @@ class Watch:
 
 
 class Observer:
-    """A brimful-observer at work."""
+    """A brimful-observer at work. Making one raises ObserverError where it is not built."""
 
     def __init__(self, watch: Watch) -> None:
-        command = [_program(), "samples", watch.target]
+        try:
+            program = locate.observer()
+        except locate.LibraryError as error:
+            raise ObserverError(str(error)) from None
+        command = [program, "samples", watch.target]
         command += ["--seconds", str(watch.seconds), "--interval", str(watch.interval)]
         if watch.from_start:
             command.append("--from-start")
@@ -69,13 +72,3 @@ class Observer:
         """Ends it as if its time were up."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-
-
-def _program() -> str:
-    path = locate.observer()
-    if not os.access(path, os.X_OK):
-        raise ObserverError(
-            f"no observer at {path}: build it with `make lib` (it needs the packages libdw-dev, "
-            "libiberty-dev and nlohmann-json3-dev)"
-        )
-    return path

@@ -12,7 +12,9 @@ from rich.text import Text
 from .stacks import Amount, Stack, by_names, flat_and_cumulative, functions, total
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_NUMBERS = 48  # letters in front of a function's name
+# Letters that a column takes, and the columns for terminals of at least so many letters.
+_WIDTHS = {"flat": 8, "flat%": 6, "cum": 8, "cum%": 6, "objects": 13}
+_COLUMNS = {0: ("flat", "cum"), 60: ("flat", "flat%", "cum"), 90: tuple(_WIDTHS)}
 _FRAMES = 6  # of each stack that are shown
 
 
@@ -56,24 +58,25 @@ def show(
     if not amounts:
         return
     whole = total(amounts.values()).bytes
+    columns = [names for width, names in _COLUMNS.items() if console.width >= width][-1]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("flat", "flat%", "cum", "cum%", "objects"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True, min_width=_WIDTHS[name])
     table.add_column("function", no_wrap=True)
-    room = max(20, console.width - _NUMBERS)
+    room = max(12, console.width - sum(_WIDTHS[name] + 1 for name in columns))
     rows = sorted(
         flat_and_cumulative(amounts).items(),
         key=lambda row: (-abs(row[1][0].bytes), -abs(row[1][1].bytes), row[0]),
     )
     for name, (flat, cumulative) in rows[:top]:
-        table.add_row(
-            size(flat.bytes),
-            _share(flat.bytes, whole),
-            size(cumulative.bytes),
-            _share(cumulative.bytes, whole),
-            f"{cumulative.objects:,.0f}",
-            Text(_cut(name, room)),
-        )
+        cells = {
+            "flat": size(flat.bytes),
+            "flat%": _share(flat.bytes, whole),
+            "cum": size(cumulative.bytes),
+            "cum%": _share(cumulative.bytes, whole),
+            "objects": f"{cumulative.objects:,.0f}",
+        }
+        table.add_row(*(cells[column] for column in columns), Text(_cut(name, room)))
     console.print(table)
     if len(rows) > top:
         console.print(f"… and {len(rows) - top} functions more (--top N shows more)", highlight=False)
