@@ -7,9 +7,13 @@
 
 #include "arch/layout.h"
 #include "arch/sequences.h"
+#include "config/options.h"
 #include "meta/block.h"
+#include "meta/live_map.h"
+#include "meta/sample_record.h"
 #include "pages/heap.h"
 #include "slots/context.h"
+#include "slots/sampling.h"
 #include "slots/thread.h"
 
 namespace brimful {
@@ -45,9 +49,26 @@ struct Anatomy {
       variable("table.span", &pages::heap.table.span_),
       variable("table.covered", &pages::heap.table.covered_),
       variable("table.none", &meta::none),
+      variable("table.hugepages", &pages::heap.table.hugepages_),
+      variable("table.entry_bytes", &pages::heap.table.committed_entry_bytes_),
+      variable("table.record_bytes", &pages::heap.table.committed_record_bytes_),
+      number("hugepage.size", sizeof(meta::Hugepage)),
+      number("hugepage.free", offsetof(meta::Hugepage, free)),
+      number("hugepage.dirty", offsetof(meta::Hugepage, dirty_bits)),
+      number("hugepage.committed", offsetof(meta::Hugepage, committed)),
+      number("hugepage.used_once", offsetof(meta::Hugepage, used_once)),
+      number("hugepage.state", offsetof(meta::Hugepage, state)),
+      number("hugepage.flags", offsetof(meta::Hugepage, flags)),
+      number("hugepage.used", static_cast<std::uint64_t>(meta::Hugepage::State::kUsed)),
       variable("arena.chunks", &pages::heap.arena.chunks_),
       number("chunk.next", offsetof(meta::Arena::Chunk, next)),
       number("chunk.bytes", offsetof(meta::Arena::Chunk, bytes)),
+      number("chunk.in_window", offsetof(meta::Arena::Chunk, in_window)),
+      variable("live_map.regions", &meta::live_map.regions_),
+      variable("live_map.count", &meta::live_map.count_),
+      number("region.size", sizeof(meta::LiveMap::Region)),
+      number("region.covered", offsetof(meta::LiveMap::Region, covered)),
+      number("region.words", offsetof(meta::LiveMap::Region, words)),
       variable("windows", &pages::heap.pages.windows_),
       variable("windows.count", &pages::heap.pages.window_count_),
       number("window.size", sizeof(pages::PageHeap::Window)),
@@ -68,10 +89,20 @@ struct Anatomy {
       number("run.left", offsetof(Run, left)),
       number("run.right", offsetof(Run, right)),
       number("run.next", offsetof(Run, next)),
+      number("run.granules", offsetof(Run, granules)),
       number("run.size", sizeof(Run)),
       number("kind.slab", static_cast<std::uint64_t>(Kind::kSlab)),
       number("kind.large", static_cast<std::uint64_t>(Kind::kLarge)),
       number("owner.live", kOwnerLive),
+      number("owner.cached", kOwnerCached),
+      number("owner.detached", kOwnerDetached),
+      number("owner.central", kOwnerCentral),
+      number("owner.shared", kOwnerShared),
+      number("owner.moving", kOwnerMoving),
+      number("owner.heap", kOwnerHeap),
+      number("owner.sampled", kOwnerSampled),
+      number("owner.has_remote", kOwnerHasRemote),
+      number("owner.first_special", kFirstSpecialOwner),
       number("owner.released", kOwnerReleased),
       number("owner.destroyed", kOwnerDestroyed),
       variable("contexts", &arch::brimful_block.contexts),
@@ -83,6 +114,17 @@ struct Anatomy {
       number("context.magazines", offsetof(Context, magazines)),
       number("magazine.objects", kMagazineObjects),
       number("classes", kClassCount),
+      variable("class.table", kSizeClasses.data()),
+      number("class.size", sizeof(SizeClass)),
+      number("class.bytes", offsetof(SizeClass, bytes)),
+      number("class.groups", offsetof(SizeClass, groups)),
+      number("class.granules", offsetof(SizeClass, granules)),
+      number("context.events", offsetof(Context, events)),
+      number("context.requests", offsetof(Context, requests)),
+      variable("pages.stats", &pages::heap.pages.stats_),
+      variable("heap.lock", &pages::heap.lock),
+      variable("options", &config::options),
+      variable("samples.control", &meta::sample_control),
   };
   static constexpr std::uint32_t kCount = sizeof kEntries / sizeof kEntries[0];
 
