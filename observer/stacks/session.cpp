@@ -61,6 +61,7 @@ void catch_signals(bool ignore_interrupt) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   struct sigaction action {};
   action.sa_handler = interrupt;
+  action.sa_flags = SA_RESTART;  // the answer may be under way through a pipe; a pause ends all the same
   for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &action, nullptr);
   if (ignore_interrupt) action.sa_handler = SIG_IGN;
   ::sigaction(SIGINT, &action, nullptr);

@@ -145,8 +145,9 @@ class Profiles(unittest.TestCase):
         with self.running(1 << 30, 500) as process:
             words = [str(BRIMFUL), "prof", str(process.pid), "--json", "--interval", "32k"]
             words += ["--view", "allocated"]
-            first = subprocess.Popen([*words, "--seconds", "0.5"], stdout=subprocess.PIPE)
-            second = subprocess.Popen([*words, "--seconds", "2.5"], stdout=subprocess.PIPE)
+            quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            first = subprocess.Popen([*words, "--seconds", "0.5"], **quiet)
+            second = subprocess.Popen([*words, "--seconds", "2.5"], **quiet)
             answers = [json.loads(p.communicate(timeout=30)[0]) for p in (first, second)]
             # Five times as long: if the first had switched it off for both, there would be about as many.
             self.assertGreater(answers[1]["bytes"], 2 * answers[0]["bytes"])
@@ -263,7 +264,7 @@ class Profiles(unittest.TestCase):
         words = [str(BRIMFUL), "prof", "--", str(self.program), "2000"]
         result = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"(?m)^ *\d[\d.]* MiB +\d+\.\d% +\d[\d.]* MiB keeper")
+        self.assertRegex(result.stdout, r"(?m)^ *\d[\d.]* MiB +\d+\.\d% +\d[\d.]* MiB +keeper")
 
     # --- bad input -----------------------------------------------------------------------------------
 
