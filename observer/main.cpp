@@ -5,11 +5,16 @@
 #include <cstring>
 
 #include "leaks/command.h"
+#include "stacks/samples_command.h"
 
 int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "leaks") == 0) {
     return brimful::observer::leaks::main(count - 1, arguments + 1);
   }
-  std::fputs("usage: brimful-observer leaks [OPTION]... PID|CORE\n", stderr);
+  if (count > 1 && std::strcmp(arguments[1], "samples") == 0) {
+    return brimful::observer::stacks::samples_command({arguments + 2, arguments + count});
+  }
+  std::fputs("usage: brimful-observer leaks [OPTION]... PID|CORE\n       brimful-observer samples PID|FILE [OPTION]...\n",
+             stderr);
   return 2;
 }

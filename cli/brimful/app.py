@@ -13,6 +13,7 @@ from . import __version__, locate, terminal
 from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
+from .prof import command as prof_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings=WITH_SHORT_HELP,
 )
 app.add_typer(bench_command.app, name="bench")
+app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
 
 def main(arguments: list[str]) -> int:
@@ -35,8 +37,9 @@ def main(arguments: list[str]) -> int:
 def _main(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     users: list[str] | None = None
-    if arguments[:1] in (["bench"], ["leaks"]) and "--" in arguments:
-        # A group of commands would take the first word of `bench -- COMMAND` for a subcommand.
+    if arguments[:1] in (["bench"], ["prof"], ["leaks"]) and "--" in arguments:
+        # A group of commands would take the first word of `bench -- COMMAND` for a subcommand, and
+        # `prof -- 1234` is a command of that name, not a process.
         at = arguments.index("--")
         arguments, users = arguments[:at], arguments[at + 1 :]
     try:

@@ -37,16 +37,13 @@ def observer() -> str:
     BRIMFUL_OBSERVER, as for the library's leaks:exit, else this checkout's own, else the installed one.
     """
     chosen = os.environ.get("BRIMFUL_OBSERVER")
-    own = os.path.join(project_root(), "build", "release", "observer", OBSERVER)
+    own = os.path.join(project_root(), "build", "release", OBSERVER)
     installed = [f"{prefix}/libexec/brimful/{OBSERVER}" for prefix in ("/usr/local", "/usr")]
     for path in [chosen] if chosen else [own, *installed]:
         if os.access(path, os.X_OK):
             return os.path.abspath(path)
-    hint = (
-        "BRIMFUL_OBSERVER names it"
-        if chosen
-        else "build it with `make lib`, which needs nlohmann-json3-dev"
-    )
+    packages = "libdw-dev, libiberty-dev and nlohmann-json3-dev"
+    hint = "BRIMFUL_OBSERVER names it" if chosen else f"build it with `make lib`, which needs {packages}"
     raise LibraryError(f"no observer at {chosen or own}: {hint}")
 
 

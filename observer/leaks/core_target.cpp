@@ -64,6 +64,7 @@ class CoreTarget : public Target {
   }
 
   std::vector<std::uint64_t> kernel_words() override { return {}; }
+  std::uint64_t sample_control() override { return 0; }
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }

@@ -6,11 +6,12 @@
 //   contexts ──▶ magazines: who is free and not told yet
 //   tree of huge blocks
 #include <algorithm>
-#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <unordered_map>
 
 #include "leaks/anatomy_reader.h"
+#include "meta/sample_record.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -29,7 +30,7 @@ class Reader {
     view_.library = anatomy_.version();
     view_.ours.push_back({anatomy_["heap"], anatomy_["heap"] + anatomy_["heap.bytes"]});
     if (!read_layout(error)) return false;
-    if (!read_chunks() || !read_windows() || !read_table() || !read_magazines() || !read_huge()) {
+    if (!read_chunks() || !read_windows() || !read_samples() || !read_table() || !read_magazines() || !read_huge()) {
       *error = "its heap can't be read: it changes too fast, or the process has ended";
       return false;
     }
@@ -93,7 +94,7 @@ class Reader {
                              "context.id",
                              "context.counts",
                              "context.magazines",
-                             "magazine.objects",
+                             "magazine.objects", "samples.control",
                              "classes"}) {
       anatomy_[name];
     }
@@ -154,6 +155,21 @@ class Reader {
       view_.ours.push_back({start, start + bytes});
     }
     return is_good_;
+  }
+
+  // Records of samples hold addresses of objects, and copies of stacks: they are no roots.
+  bool read_samples() {
+    const std::uint64_t control = anatomy_["samples.control"];
+    std::uint64_t records = 0;
+    std::uint64_t slot_bytes = 0;
+    std::uint64_t slots = 0;
+    if (!word(control + offsetof(meta::SampleControl, records), records) ||
+        !word(control + offsetof(meta::SampleControl, slot_bytes), slot_bytes) ||
+        !word(control + offsetof(meta::SampleControl, slots), slots)) {
+      return false;
+    }
+    if (records != 0) view_.ours.push_back({records, records + slots * slot_bytes});
+    return true;
   }
 
   bool read_table() {

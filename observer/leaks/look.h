@@ -38,6 +38,8 @@ class Target {
   virtual std::vector<std::uint64_t> kernel_words() = 0;
   // Of a core: what the threads' registers were.
   virtual std::vector<ThreadState> threads() = 0;
+  // Address of the samples' control block; 0: not known, or nothing to read it from.
+  virtual std::uint64_t sample_control() = 0;
   [[nodiscard]] virtual pid_t pid() const = 0;  // 0: a core
   [[nodiscard]] virtual std::string program() const = 0;
   [[nodiscard]] virtual std::string error() const = 0;

@@ -87,6 +87,7 @@ class ProcessTarget : public Target {
   }
 
   std::vector<ThreadState> threads() override { return {}; }
+  std::uint64_t sample_control() override { return anatomy_["samples.control"]; }
   [[nodiscard]] pid_t pid() const override { return pid_; }
   [[nodiscard]] std::string program() const override { return program_; }
   [[nodiscard]] std::string error() const override { return error_; }

@@ -242,6 +242,6 @@ class LooksTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not planted.OBSERVER.exists():
-        print("brimful-observer is not built (nlohmann-json3-dev)")
+        print("brimful-observer is not built")
         sys.exit(planted.SKIP)
     unittest.main(verbosity=2)

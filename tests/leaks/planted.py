@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BRIMFUL_BUILD", ROOT / "build/release")).resolve()
 LIBRARY = BUILD / "libbrimful.so"
-OBSERVER = BUILD / "observer/brimful-observer"
+OBSERVER = BUILD / "brimful-observer"
 PLANTED = ROOT / "tests/leaks/planted"
 SKIP = 77
 EVERY_ADDRESS = ["--addresses", "100000", "--groups", "100000"]
@@ -142,7 +142,7 @@ def check(source: Path, folder: Path) -> list[str]:
 def main() -> int:
     """Check all programs, or those that are named."""
     if not OBSERVER.exists():
-        print("brimful-observer is not built (nlohmann-json3-dev)")
+        print("brimful-observer is not built")
         return SKIP
     sources = sorted([*PLANTED.glob("*.c"), *PLANTED.glob("*.cpp")])
     if sys.argv[1:]:

@@ -140,7 +140,7 @@ def main() -> int:
         print("valgrind is not installed")
         return planted.SKIP
     if not planted.OBSERVER.exists():
-        print("brimful-observer is not built (nlohmann-json3-dev)")
+        print("brimful-observer is not built")
         return planted.SKIP
     rows = []
     with tempfile.TemporaryDirectory() as name:
