@@ -44,6 +44,18 @@ function(register_hardened_abi name program front_end label)
     LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
 endfunction()
 
+# With every allocation sampled, and some of them: where a sampler could deadlock or fault (docs/design/0031).
+set(abi_sampled fork_in_handler sampled_anywhere signal_frees_huge)
+function(register_sampled_abi name program)
+  foreach(prof 1 4096)
+    foreach(front_end percpu thread)
+      register(NAME abi.${name}.preload.${front_end}.prof${prof} COMMAND ${program} LABELS abi
+        ENVIRONMENT BRIMFUL_EXPECT=1 BRIMFUL_CONF=front_end:${front_end},prof:${prof}
+        LD_PRELOAD=${PROJECT_BINARY_DIR}/libbrimful.so)
+    endforeach()
+  endforeach()
+endfunction()
+
 foreach(source IN LISTS abi_sources)
   get_filename_component(name ${source} NAME_WE)
   if(name MATCHES "^_")
@@ -66,6 +78,9 @@ foreach(source IN LISTS abi_sources)
   endif()
   register_hardened_abi(${name} abi_${name} percpu ${hardened_label})
   register_hardened_abi(${name} abi_${name} thread long)
+  if(name IN_LIST abi_sampled)
+    register_sampled_abi(${name} abi_${name})
+  endif()
 
   file(STRINGS ${source} no_static REGEX "no-static:")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})

@@ -7,6 +7,7 @@
 
 #include "inspect/command.h"
 #include "leaks/command.h"
+#include "stacks/samples_command.h"
 
 namespace {
 
@@ -15,9 +16,14 @@ struct Subcommand {
   int (*main)(int count, char** arguments);  // arguments[0] is the name
 };
 
+int samples(int count, char** arguments) {
+  return brimful::observer::stacks::samples_command({arguments + 1, arguments + count});
+}
+
 constexpr Subcommand kSubcommands[] = {
     {"inspect", brimful::observer::inspect::main},
     {"leaks", brimful::observer::leaks::main},
+    {"samples", samples},
 };
 
 }  // namespace
@@ -26,6 +32,6 @@ int main(int count, char** arguments) {
   for (const Subcommand& subcommand : kSubcommands) {
     if (count > 1 && std::strcmp(arguments[1], subcommand.name) == 0) return subcommand.main(count - 1, arguments + 1);
   }
-  std::fputs("usage: brimful-observer inspect|leaks [OPTION]... PID|CORE\n", stderr);
+  std::fputs("usage: brimful-observer inspect|leaks|samples [OPTION]... PID|CORE\n", stderr);
   return 2;
 }

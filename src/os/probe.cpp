@@ -5,19 +5,17 @@
 
 #include <errno.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "os/errno_guard.h"
+#include "arch/system_call.h"
 
 namespace brimful::os {
 
 bool is_readable(std::uint64_t address) {
-  constexpr long kNoSuchChange = -1;
-  constexpr long kMaskBytes = 8;
-  const ErrnoGuard guard;
-  return syscall(SYS_rt_sigprocmask, kNoSuchChange, address, nullptr, kMaskBytes) == 0 || errno != EFAULT;
+  constexpr std::uint64_t kNoSuchChange = UINT32_MAX;
+  constexpr std::uint64_t kMaskBytes = 8;
+  return arch::system_call(SYS_rt_sigprocmask, kNoSuchChange, address, 0, kMaskBytes) != -EFAULT;
 }
 
-std::uint32_t thread_id() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+std::uint32_t thread_id() { return static_cast<std::uint32_t>(arch::system_call(SYS_gettid, 0, 0, 0, 0)); }
 
 }  // namespace brimful::os
