@@ -19,10 +19,7 @@ find_package(Threads REQUIRED)
 
 file(GLOB_RECURSE observer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/observer/*.cpp)
 add_executable(brimful-observer ${observer_sources})
-<<<<<<< HEAD
-=======
 add_dependencies(command_tools brimful-observer)
->>>>>>> w-leaks
 target_include_directories(brimful-observer PRIVATE ${PROJECT_SOURCE_DIR}/observer ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(brimful-observer PRIVATE _GNU_SOURCE)
 target_compile_options(brimful-observer PRIVATE -Wconversion -Wno-sign-conversion)
