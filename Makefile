@@ -49,7 +49,7 @@ build/%/build.ninja: CMakePresets.json
 .PHONY: lib
 lib: build/$(PRESET)/build.ninja ## the libraries, in build/release
 	@cmake --build build/$(PRESET) -j $(JOBS) --target \
-	  brimful brimful_static brimful_relocatable brimful-pools brimful-pools-checked
+	  brimful brimful_static brimful_relocatable brimful-pools brimful-pools-checked command_tools
 
 LOCKED := study-class study-global
 LOCKED_TARGETS ?= brimful

@@ -33,6 +33,11 @@ if(NOT brimful_core)
   message(FATAL_ERROR "no sources under src/")
 endif()
 
+# Where leaks:exit finds the observer, unless BRIMFUL_OBSERVER says so.
+include(GNUInstallDirs)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp PROPERTIES
+  COMPILE_DEFINITIONS BRIMFUL_OBSERVER_PATH="${CMAKE_INSTALL_FULL_LIBEXECDIR}/brimful/brimful-observer")
+
 add_library(brimful_inner OBJECT ${brimful_common})
 target_link_libraries(brimful_inner PRIVATE brimful_flags)
 
@@ -83,6 +88,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/abi/operators.cpp PROPERTI
 # it counts as resident in every process.
 file(GLOB brimful_cold CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/config/*.cpp ${PROJECT_SOURCE_DIR}/src/os/*.cpp ${PROJECT_SOURCE_DIR}/src/stats/*.cpp
+  ${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp
   ${PROJECT_SOURCE_DIR}/src/abi/introspection.cpp ${PROJECT_SOURCE_DIR}/src/abi/native_heaps.cpp
   ${PROJECT_SOURCE_DIR}/src/abi/native_statistics.cpp ${PROJECT_SOURCE_DIR}/src/meta/misuse.cpp
   ${PROJECT_SOURCE_DIR}/src/pages/backing.cpp ${PROJECT_SOURCE_DIR}/src/pages/hugetlb.cpp

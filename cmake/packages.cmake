@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Packages of others that only tests and examples use. The library is built without them, so a build that lacks one
+# Packages of others that only the observer, tests and examples use. The library is built without them, so a build that lacks one
 # leaves out what needs it and says so; and it looks again once one is installed, without being configured by hand.
 # A package puts its headers into an include folder, whose time of change then moves: as long as one is missing, the
 # build depends on those folders. (A dependency on the missing file itself would configure at every build.)

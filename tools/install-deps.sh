@@ -48,6 +48,10 @@ need_for_run() {
   need python3 has_command /usr/bin/python3
   need python3-typer has_module typer
   need python3-rich has_module rich
+  guest libdw-dev has_header elfutils/libdwfl.h
+  guest libiberty-dev has_header libiberty/demangle.h
+  guest nlohmann-json3-dev has_header nlohmann/json.hpp
+  guest python3-protobuf has_module google.protobuf
 }
 
 need_for_test() {

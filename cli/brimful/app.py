@@ -10,8 +10,10 @@ import click
 import typer
 
 from . import __version__, locate, terminal
+from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
+from .prof import command as prof_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -24,6 +26,7 @@ app = typer.Typer(
     context_settings=WITH_SHORT_HELP,
 )
 app.add_typer(bench_command.app, name="bench")
+app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
 
 def main(arguments: list[str]) -> int:
@@ -34,8 +37,9 @@ def main(arguments: list[str]) -> int:
 def _main(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     users: list[str] | None = None
-    if arguments[:1] == ["bench"] and "--" in arguments:
-        # A group of commands would take the first word of `bench -- COMMAND` for a subcommand.
+    if arguments[:1] in (["bench"], ["prof"], ["leaks"]) and "--" in arguments:
+        # A group of commands would take the first word of `bench -- COMMAND` for a subcommand, and
+        # `prof -- 1234` is a command of that name, not a process.
         at = arguments.index("--")
         arguments, users = arguments[:at], arguments[at + 1 :]
     try:
@@ -121,3 +125,63 @@ def _run(
     127 if it was not found.
     """
     raise typer.Exit(run_command.start(list(conf), lib, list(command)))
+
+
+@app.command("leaks", context_settings=WITH_SHORT_HELP, no_args_is_help=False)
+def _leaks(
+    context: typer.Context,
+    what: list[str] = typer.Argument(
+        None, metavar="PID | CORE | diff A.json B.json | -- COMMAND..."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    possibly: bool = typer.Option(
+        False, "--possibly", help="List what only pointers to the inside of objects lead to."
+    ),
+    contents: bool = typer.Option(
+        False, "--contents", help="Show the first 64 bytes of one object of each group."
+    ),
+    groups: int = typer.Option(20, "--groups", min=0, help="List so many groups."),
+    addresses: int = typer.Option(
+        3, "--addresses", min=0, help="Name so many objects of each group."
+    ),
+    suppressions: str = typer.Option(
+        None,
+        "--suppressions",
+        metavar="FILE",
+        show_default=False,
+        help="Leave out what its rules match.",
+    ),
+    once: bool = typer.Option(
+        False, "--once", help="Look once only, at a process that stands still."
+    ),
+    lib: str = typer.Option(
+        None,
+        "--lib",
+        metavar="PATH",
+        show_default=False,
+        help="For COMMAND: the library to preload.",
+    ),
+) -> None:
+    """Say what a program has lost: objects that nothing in it leads to any more.
+
+    Of a running process, of a core file, or of COMMAND's processes when they exit. The exit code is
+    1 when something is lost (or grew, for diff).
+    """
+    words = list(what or [])
+    if words[:1] == ["diff"]:
+        if len(words) != 3:
+            raise click.UsageError("diff takes two reports, as --json writes them", context)
+        raise typer.Exit(leaks_command.diff(words[1], words[2], as_json))
+    shown = [
+        *(["--possibly"] if possibly else []),
+        *(["--contents"] if contents else []),
+        *["--groups", str(groups), "--addresses", str(addresses)],
+        *(["--suppressions", suppressions] if suppressions else []),
+    ]
+    command: list[str] = context.obj or []
+    if bool(command) == bool(words) or len(words) > 1:
+        raise click.UsageError("one PID, one core file, or -- COMMAND is wanted", context)
+    if command:
+        raise typer.Exit(leaks_command.watch(command, lib, shown, as_json))
+    options = [*shown, *(["--json"] if as_json else []), *(["--once"] if once else [])]
+    raise typer.Exit(leaks_command.look(words[0], options))

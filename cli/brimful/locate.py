@@ -14,6 +14,7 @@ import errno
 import os
 
 LIBRARY = "libbrimful.so"
+OBSERVER = "brimful-observer"
 
 
 class LibraryError(Exception):
@@ -28,6 +29,22 @@ def project_root() -> str:
 def default_library() -> str:
     """Path of the release library of this checkout, built or not."""
     return os.path.join(project_root(), "build", "release", LIBRARY)
+
+
+def observer() -> str:
+    """Absolute path of the program that looks at other processes. Raises LibraryError.
+
+    BRIMFUL_OBSERVER, as for the library's leaks:exit, else this checkout's own, else the installed one.
+    """
+    chosen = os.environ.get("BRIMFUL_OBSERVER")
+    own = os.path.join(project_root(), "build", "release", OBSERVER)
+    installed = [f"{prefix}/libexec/brimful/{OBSERVER}" for prefix in ("/usr/local", "/usr")]
+    for path in [chosen] if chosen else [own, *installed]:
+        if os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    packages = "libdw-dev, libiberty-dev and nlohmann-json3-dev"
+    hint = "BRIMFUL_OBSERVER names it" if chosen else f"build it with `make lib`, which needs {packages}"
+    raise LibraryError(f"no observer at {chosen or own}: {hint}")
 
 
 def library(chosen: str | None) -> str:

@@ -10,6 +10,8 @@
 
 namespace brimful {
 
+struct Anatomy;  // debug/anatomy.h
+
 template <class Node, class Order>
 class Treap {
  public:
@@ -52,6 +54,8 @@ class Treap {
   }
 
  private:
+  friend struct ::brimful::Anatomy;
+
   static std::uint64_t priority(const Node* node) {
     std::uint64_t x = node->start * 0x9E3779B97F4A7C15U;
     x ^= x >> 32;

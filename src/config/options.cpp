@@ -193,7 +193,7 @@ void load() {
   }
   if (const char* value = os::environment("BRIMFUL_PROF_FILE")) apply_path({value, strlen(value)}, report_warning);
   if (prof_file[0] != '\0' && options.prof == 0) options.prof = kOnBytes;
-  if (print_stats() != PrintStats::kOff) os::keep_stderr();
+  if (print_stats() != PrintStats::kOff || leaks() != Leaks::kOff) os::keep_stderr();
 }
 
 }  // namespace brimful::config

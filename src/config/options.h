@@ -18,6 +18,7 @@ enum class Populate : std::int64_t { kOff, kPartial, kAll, kAuto };
 enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
+enum class Leaks : std::int64_t { kOff, kExit };
 
 struct Options {
   std::int64_t front_end;          // FrontEnd
@@ -36,6 +37,7 @@ struct Options {
   std::int64_t background_thread;  // 0 or 1
   std::int64_t thp;                // Thp
   std::int64_t populate;           // Populate
+  std::int64_t leaks;              // Leaks
   std::int64_t prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
@@ -89,6 +91,8 @@ inline constexpr OptionInfo kOptions[] = {
      "transparent hugepages: where demand fills them, everywhere, or nowhere"},
     {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 0,
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
+    {"leaks", &Options::leaks, "off|exit", false, 0, 1, 0,
+     "exit: what nothing leads to any more when the program exits, on stderr"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -122,6 +126,7 @@ inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
 inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
 inline Thp thp() { return static_cast<Thp>(options.thp); }
 inline Populate populate() { return static_cast<Populate>(options.populate); }
+inline Leaks leaks() { return static_cast<Leaks>(options.leaks); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

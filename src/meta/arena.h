@@ -8,6 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace brimful {
+struct Anatomy;  // debug/anatomy.h
+}
+
 namespace brimful::meta {
 
 class Arena {
@@ -43,6 +47,8 @@ class Arena {
   [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_; }
 
  private:
+  friend struct ::brimful::Anatomy;
+
   struct FreePiece {
     std::byte kept[40];  // sizeof(Header), which is not known here
     FreePiece* next;

@@ -15,6 +15,10 @@
 #include "meta/header.h"
 #include "meta/hugepage.h"
 
+namespace brimful {
+struct Anatomy;  // debug/anatomy.h
+}
+
 namespace brimful::meta {
 
 // Where entries lead that no granule uses: free() of such an address leaves the fast path here.
@@ -80,6 +84,8 @@ class GranuleTable {
   static Header& none_header();
 
  private:
+  friend struct ::brimful::Anatomy;
+
   Header** entries_ = nullptr;
   Hugepage* hugepages_ = nullptr;
   std::uint64_t span_ = 0;

@@ -18,6 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace brimful {
+struct Anatomy;  // debug/anatomy.h
+}
+
 namespace brimful::meta {
 
 class LiveMap {
@@ -56,6 +60,8 @@ class LiveMap {
   }
 
  private:
+  friend struct ::brimful::Anatomy;
+
   static constexpr std::size_t kMaxRegions = 128;
 
   // The bits of one window. Written under the heap lock.

@@ -40,13 +40,12 @@ FileId file_of(int descriptor) {
 constinit int duplicate = -1;
 constinit FileId kept = {};
 
-// The descriptor to write to, or -1.
-int way_to_kept_stderr() {
+}  // namespace
+
+int kept_stderr() {
   if (file_of(duplicate) == kept) return duplicate;
   return file_of(STDERR_FILENO) == kept ? STDERR_FILENO : -1;
 }
-
-}  // namespace
 
 void keep_stderr() {
   const ErrnoGuard guard;
@@ -60,7 +59,7 @@ void keep_stderr() {
 
 void write_to_kept_stderr(const char* text, std::size_t bytes) {
   const ErrnoGuard guard;
-  const int descriptor = way_to_kept_stderr();
+  const int descriptor = kept_stderr();
   if (descriptor < 0) return;
   // The signal goes to the thread that writes. When it comes it stays blocked: the process is about to end, with the exit
   // code it chose.

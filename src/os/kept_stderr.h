@@ -14,6 +14,9 @@ namespace brimful::os {
 // Takes the duplicate. Once, before the program can have closed or replaced descriptor 2. Without stderr: nothing.
 void keep_stderr();
 
+// A descriptor that leads where stderr led at the start; -1: the program has closed every way there.
+int kept_stderr();
+
 // Writes the text where stderr led at the start, in one write(2) as far as the system takes it in one. Nothing happens
 // when the program has closed every way there. A reader that is gone does not end the process by SIGPIPE. errno is kept.
 void write_to_kept_stderr(const char* text, std::size_t bytes);

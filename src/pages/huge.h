@@ -57,6 +57,8 @@ class HugeBlocks {
   static constexpr std::size_t kMostKept = std::size_t{1} << 30;
 
  private:
+  friend struct ::brimful::Anatomy;
+
   struct ByAddress {
     static bool less(const Run& a, const Run& b) { return a.start < b.start; }
   };

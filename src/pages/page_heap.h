@@ -126,6 +126,7 @@ class PageHeap {
   Backing& backing() { return backing_; }
 
  private:
+  friend struct ::brimful::Anatomy;
   using Hugepage = meta::Hugepage;
 
   // Where a run goes. `range`: the free range that its free hugepages are part of, if any.

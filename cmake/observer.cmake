@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+#
+# brimful-observer: the program that looks at processes and cores from outside. It is a program of its own, with the C++ run
+# time and libraries that the allocator must not have: elfutils' libdw (unwind tables, names), libiberty (demangling),
+# nlohmann-json. Without them it is left out, and the commands that need it say what to install.
+
+add_custom_target(command_tools) # what `make lib` builds for the command, be it nothing
+find_path(brimful_json nlohmann/json.hpp)
+find_path(brimful_libdw_headers elfutils/libdwfl.h)
+find_path(brimful_libiberty_headers libiberty/demangle.h)
+find_library(brimful_libdw dw)
+find_library(brimful_libelf elf)
+find_library(brimful_libiberty iberty)
+if(NOT (brimful_json AND brimful_libdw_headers AND brimful_libiberty_headers AND brimful_libdw AND brimful_libelf AND brimful_libiberty))
+  left_out("brimful-observer (nlohmann-json3-dev, libdw-dev, libiberty-dev)")
+  return()
+endif()
+find_package(Threads REQUIRED)
+
+file(GLOB_RECURSE observer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/observer/*.cpp)
+add_executable(brimful-observer ${observer_sources})
+add_dependencies(command_tools brimful-observer)
+target_include_directories(brimful-observer PRIVATE ${PROJECT_SOURCE_DIR}/observer ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(brimful-observer PRIVATE _GNU_SOURCE)
+target_compile_options(brimful-observer PRIVATE -Wconversion -Wno-sign-conversion)
+target_link_libraries(brimful-observer PRIVATE
+  brimful_warnings ${brimful_libdw} ${brimful_libelf} ${brimful_libiberty} Threads::Threads)
+install(TARGETS brimful-observer DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/brimful)

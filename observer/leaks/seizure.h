@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// A process held still: every thread stopped by ptrace, and its registers.
+//
+// PTRACE_SEIZE and PTRACE_INTERRUPT, which send no signal and leave no trace: a system call that was under way goes on or
+// begins anew as after any stop. Threads that start meanwhile are found by reading the list again until nothing is new. If
+// this program dies, the kernel lets them all go. While they are held, signals that would stop or end us wait.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace brimful::observer::leaks {
+
+struct ThreadState {
+  pid_t tid = 0;
+  std::uint64_t stack_pointer = 0;
+  std::uint64_t thread_pointer = 0;  // of thread-local storage; 0: not known
+  std::vector<std::uint64_t> words;  // all registers, the wide ones too
+};
+
+class Seizure {
+ public:
+  Seizure() = default;
+  Seizure(const Seizure&) = delete;
+  Seizure& operator=(const Seizure&) = delete;
+  ~Seizure() { release(); }
+
+  // Stops all threads. false: error() says in one line why not, and nothing is held.
+  bool seize(pid_t pid);
+  // Lets them go on. Any number of times.
+  void release();
+
+  [[nodiscard]] const std::vector<ThreadState>& threads() const { return states_; }
+  [[nodiscard]] const std::string& error() const { return error_; }
+  // How long the last seizure took, from the first thread's stop to the last one's release.
+  [[nodiscard]] double held_seconds() const { return held_seconds_; }
+
+ private:
+  struct Held {
+    pid_t tid;
+    int signal;  // that the stop came with, and that the thread gets when it goes on
+    bool is_stopped;
+  };
+
+  bool seize_new(bool& found);
+  bool wait_for_all();
+  bool read_registers();
+  bool fail(std::string why);
+
+  pid_t pid_ = 0;
+  std::vector<Held> held_;
+  std::vector<ThreadState> states_;
+  std::string error_;
+  sigset_t signals_before_ = {};
+  bool is_active_ = false;
+  double began_ = 0;
+  double held_seconds_ = 0;
+};
+
+// The sixteen or so registers and the rest, from what NT_PRSTATUS holds: of a stopped thread, or in a core.
+void read_general_registers(const void* registers, std::size_t bytes, ThreadState& into);
+
+}  // namespace brimful::observer::leaks
