@@ -122,6 +122,15 @@ class LooksTest(unittest.TestCase):
             rules.write_text("# first\ntypo:*\n")
             self.assert_refused(look("--suppressions", rules, process.pid), "line 2", 2)
 
+    def test_a_sampled_leak_has_its_stack_which_can_be_suppressed(self) -> None:
+        rules = self.folder / "rules"
+        rules.write_text("stack:plant* module:lost_chain\n")
+        with Running(program(self.folder, "lost_chain"), environment=planted.environment(BRIMFUL_PROF="1")) as process:
+            said = look("--json", process.pid)
+            [group] = json.loads(said.stdout)["groups"]
+            self.assertEqual(group["stack"][:2], ["plant (lost_chain)", "main (lost_chain)"])
+            self.assertEqual(look("--suppressions", rules, process.pid).returncode, 0)
+
     def test_a_core_tells_what_the_process_does(self) -> None:
         pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
         if pattern.startswith(("|", "/")):

@@ -3,7 +3,7 @@
 """Programs that lose blocks on purpose (planted/): every one is found, and nothing else.
 
 Each program says what it planted, address by address. It is looked at from outside while it waits,
-and once more by itself as it exits (leaks:exit); every block has to be told for what it is. Blocks
+and once more by itself as it exits (leaks:exit), with every block sampled; each has to be told for what it is. Blocks
 behind lost ones are compared by their number.
 
     planted.py [PROGRAM...]
@@ -118,6 +118,7 @@ def look_at_exit(program: Path, folder: Path) -> tuple[dict[str, set[int]], dict
     reports.mkdir()
     more = {
         "BRIMFUL_LEAKS": "exit",
+        "BRIMFUL_PROF": "1",  # every block is sampled
         "BRIMFUL_OBSERVER": str(OBSERVER),
         "BRIMFUL_LEAKS_REPORT": str(reports),
         "BRIMFUL_LEAKS_OPTIONS": "\n".join(EVERY_ADDRESS),
