@@ -3,11 +3,14 @@
 // brimful_get_memory_stats against /proc/self/smaps: in heaps of many shapes, what it calls resident is within 1 % of
 // what the kernel counts for the heap's mappings, and its parts are what the program did.
 //
-// The heap's mappings have no name on all kernels, so what is summed is every anonymous mapping without one but those
-// right behind a file (its zero data). libc has a few pages of its own there: kOthers allows for them. Threads run on
-// stacks in our data for the same reason.
+// The heap's mappings have no name on all kernels, so what is summed is every anonymous mapping without one but the zero
+// data of programs and libraries. A mapping of the heap may come to lie right behind zero data (of a static-pie program,
+// where the layout leaves a hole before the vdso; one start in some dozens), and the kernel makes one mapping of both:
+// part_zero_data takes them apart. libc has a few pages of its own: kOthers allows for them. Threads run on stacks in our
+// data for the same reason.
 #include "check.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,7 +19,7 @@
 #include "brimful/brimful.h"
 
 // Pages of ours that were read and never written are the kernel's page of zeros: mincore() counts them, smaps doesn't.
-enum { kOthers = 48 << 10, kZeros = 8 << 10, kOwn = 128 << 10, kMost = 1 << 19, kThreads = 4 };
+enum { kOthers = 48 << 10, kZeros = 8 << 10, kOwn = 128 << 10, kMost = 1 << 19, kThreads = 4, kObjects = 64 };
 
 static char text[1 << 16];
 static void* blocks[kMost];
@@ -41,12 +44,41 @@ static int next_line(int file, char* line, size_t room) {
   return 1;
 }
 
+// Where zero data lie that are mapped by themselves.
+static struct { uintptr_t start, end; } zero_data[kObjects];
+static int zero_count;
+
+// Gives the zero data of an object a flag of their own, which means nothing but that they are a mapping of their own.
+static int part_zero_data(struct dl_phdr_info* object, size_t size, void* unused) {
+  (void)size, (void)unused;
+  const uintptr_t mask = (uintptr_t)getpagesize() - 1;
+  for (int i = 0; i < object->dlpi_phnum && zero_count < kObjects; ++i) {
+    const ElfW(Phdr)* segment = &object->dlpi_phdr[i];
+    uintptr_t begin = object->dlpi_addr + segment->p_vaddr;
+    uintptr_t start = (begin + segment->p_filesz + mask) & ~mask;
+    uintptr_t end = (begin + segment->p_memsz + mask) & ~mask;
+    if (segment->p_type != PT_LOAD || start >= end) continue;
+    CHECK_EQ(madvise((void*)start, end - start, MADV_DONTDUMP), 0);
+    zero_data[zero_count].start = start;
+    zero_data[zero_count++].end = end;
+  }
+  return 0;
+}
+
+static int is_zero_data(uintptr_t at) {
+  for (int i = 0; i < zero_count; ++i) {
+    if (at >= zero_data[i].start && at < zero_data[i].end) return 1;
+  }
+  return 0;
+}
+
 // Rss of the anonymous mappings that no name and no file claims, bytes.
 static uint64_t kernel_says(void) {
+  if (zero_count == 0) dl_iterate_phdr(part_zero_data, NULL);
   int file = open("/proc/self/smaps", O_RDONLY);
   char line[512];
   uint64_t sum = 0;
-  int ours = 0, after_file = 0;
+  int ours = 0;
   while (next_line(file, line, sizeof line)) {
     unsigned long start, end, inode, kib;
     char access[8];
@@ -54,8 +86,7 @@ static uint64_t kernel_says(void) {
     if (sscanf(line, "%lx-%lx %7s %*s %*s %lu %n", &start, &end, access, &inode, &at) == 4) {
       const char* name = line + at;
       int unnamed = inode == 0 && (*name == '\0' || strncmp(name, "[anon:brimful", 13) == 0);
-      ours = unnamed && !after_file;
-      after_file = inode != 0;
+      ours = unnamed && !is_zero_data(start);
     } else if (ours && sscanf(line, "Rss: %lu kB", &kib) == 1) {
       sum += kib << 10;
     }

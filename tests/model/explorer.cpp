@@ -3,8 +3,8 @@
 // Depth-first exploration with replay; see explorer.h.
 #include "explorer.h"
 
+#include <bit>
 #include <memory>
-#include <unordered_set>
 
 namespace brimful::model {
 namespace {
@@ -16,6 +16,43 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   hash *= 0xBF58476D1CE4E5B9u;
   return hash ^ (hash >> 29);
 }
+
+// The states that were seen: a table of their hashes with open addressing, because the set is asked once a state, and a
+// list node for each would cost more than the step that led there.
+class Seen {
+ public:
+  // Whether it is new.
+  bool insert(uint64_t hash) {
+    if (hash == 0) hash = 1;  // 0: an empty place
+    if (2 * (count_ + 1) > places_.size()) grow();
+    if (!place(hash)) return false;
+    ++count_;
+    return true;
+  }
+  [[nodiscard]] size_t size() const { return count_; }
+
+ private:
+  bool place(uint64_t hash) {
+    const size_t mask = places_.size() - 1;
+    size_t at = hash & mask;
+    while (places_[at] != 0) {
+      if (places_[at] == hash) return false;
+      at = (at + 1) & mask;
+    }
+    places_[at] = hash;
+    return true;
+  }
+  void grow() {
+    std::vector<uint64_t> before(places_.size() * 2);
+    before.swap(places_);
+    for (const uint64_t hash : before) {
+      if (hash != 0) place(hash);
+    }
+  }
+
+  std::vector<uint64_t> places_ = std::vector<uint64_t>(1024);
+  size_t count_ = 0;
+};
 
 // What the explorer can do next.
 struct Choice {
@@ -48,8 +85,8 @@ class Run {
         if (is_enabled(thread)) found.push_back({Choice::What::kStep, index, 0});
         continue;
       }
-      for (uint8_t context = 0; context < 64; ++context) {
-        if ((thread.allowed >> context & 1) == 0) continue;
+      for (uint64_t left = thread.allowed; left != 0; left &= left - 1) {
+        const auto context = static_cast<uint8_t>(std::countr_zero(left));
         const Thread* holder = holder_of(context);
         if (holder != nullptr && is_enabled(*holder) && world_->preemptions_left == 0) continue;
         found.push_back({Choice::What::kRun, index, context});
@@ -68,14 +105,14 @@ class Run {
     return true;
   }
 
-  // Does it; returns its description if `describe`.
-  std::string perform(const Choice& choice, bool describe) {
+  // Does it; adds its description to `text` if there is one. The invariant is not looked at: a step that is done again on
+  // the way to another choice was found good before.
+  void perform(const Choice& choice, std::string* text = nullptr) {
     Thread& thread = world_->threads[choice.thread];
-    std::string text;
-    if (describe) text = "  thread " + std::to_string(choice.thread) + ": ";
+    if (text != nullptr) *text += "  thread " + std::to_string(choice.thread) + ": ";
     switch (choice.what) {
       case Choice::What::kFlush:
-        if (describe) text += "its store to " + world_->name_of(thread.buffer.front().first) + " lands";
+        if (text != nullptr) *text += "its store to " + world_->name_of(thread.buffer.front().first) + " lands";
         flush_one(thread);
         break;
       case Choice::What::kRun: {
@@ -86,22 +123,29 @@ class Run {
         }
         thread.context = choice.context;
         thread.running = true;
-        if (describe) text += "runs in context " + std::to_string(choice.context);
+        if (text != nullptr) *text += "runs in context " + std::to_string(choice.context);
         break;
       }
       case Choice::What::kStep:
-        step(thread, describe ? &text : nullptr);
+        step(thread, text);
         break;
     }
-    if (!world_->stopped) world_->check_always();
-    if (describe) text += '\n';
-    return text;
+    if (text != nullptr) *text += '\n';
   }
 
   uint64_t hash() const {
+    // Four chains, because each step of one waits for the step before it.
+    std::array<uint64_t, 4> chains = {1, 2, 3, 4};
+    static_assert(kCells % chains.size() == 0 && kGhosts % chains.size() == 0);
+    const auto add_all = [&](const auto& words) {
+      for (size_t i = 0; i < words.size(); i += chains.size()) {
+        for (size_t k = 0; k < chains.size(); ++k) chains[k] = mix(chains[k], words[i + k]);
+      }
+    };
+    add_all(world_->cells);
+    add_all(world_->ghosts);
     uint64_t hash = world_->preemptions_left;
-    for (const uint64_t cell : world_->cells) hash = mix(hash, cell);
-    for (const uint64_t ghost : world_->ghosts) hash = mix(hash, ghost);
+    for (const uint64_t chain : chains) hash = mix(hash, chain);
     for (const Thread& thread : world_->threads) {
       hash = mix(hash, thread.history);
       hash = mix(hash, static_cast<uint64_t>(thread.context) << 3 | thread.running << 2 | thread.in_section << 1 |
@@ -270,9 +314,17 @@ uint64_t World::settled(Cell cell) const {
   return value;
 }
 
+std::array<uint64_t, kCells> World::all_settled() const {
+  std::array<uint64_t, kCells> all = cells;
+  for (const Thread& thread : threads) {
+    for (const auto& [cell, value] : thread.buffer) all[cell] = value;
+  }
+  return all;
+}
+
 Result explore(const std::function<World*()>& make, uint64_t max_states) {
   Result result;
-  std::unordered_set<uint64_t> seen;
+  Seen seen;
   struct Level {
     std::vector<Choice> choices;
     size_t next;
@@ -284,7 +336,7 @@ Result explore(const std::function<World*()>& make, uint64_t max_states) {
     Run again(make);
     std::string text;
     for (const Level& level : path) {
-      if (level.next > 0) text += again.perform(level.choices[level.next - 1], true);
+      if (level.next > 0) again.perform(level.choices[level.next - 1], &text);
     }
     return text;
   };
@@ -301,16 +353,17 @@ Result explore(const std::function<World*()>& make, uint64_t max_states) {
     if (stale) {
       run = std::make_unique<Run>(make);
       ++result.runs;
-      for (size_t i = 0; i + 1 < path.size(); ++i) run->perform(path[i].choices[path[i].next - 1], false);
+      for (size_t i = 0; i + 1 < path.size(); ++i) run->perform(path[i].choices[path[i].next - 1]);
       stale = false;
     }
-    run->perform(level.choices[level.next++], false);
+    run->perform(level.choices[level.next++]);
+    if (!run->world().stopped) run->world().check_always();
     if (!run->world().fault.empty()) {
       result.fault = run->world().fault;
       result.trace = trace();
       break;
     }
-    if (run->world().stopped || !seen.insert(run->hash()).second) {
+    if (run->world().stopped || !seen.insert(run->hash())) {
       stale = true;
       continue;
     }

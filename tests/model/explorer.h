@@ -158,8 +158,9 @@ class World {
   void fail(std::string what) {
     if (fault.empty()) fault = std::move(what);
   }
-  // A cell as it will be when all buffers are empty.
+  // A cell, or all of them, as they will be when all buffers are empty.
   uint64_t settled(Cell cell) const;
+  std::array<uint64_t, kCells> all_settled() const;
 
   std::array<uint64_t, kCells> cells = {};
   std::array<uint64_t, kGhosts> ghosts = {};  // whatever else the scenario remembers; part of the state

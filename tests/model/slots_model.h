@@ -225,7 +225,7 @@ class SlotsWorld : public World {
   Task<void> close_context(Thread& t, uint64_t context);
   Task<void> release_empty_current(Thread& t);
 
-  Scenario scenario_;
+  const Scenario& scenario_;
   Mutation mutation_;
   // The thread that alone ever runs in a context which nobody closes, or kNobody.
   uint64_t resident_[kContexts];
