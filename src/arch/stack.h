@@ -13,6 +13,7 @@ namespace brimful::arch {
 
 // Writes ip, sp, bp, bx, r12 … r15, all as they are at one instruction, so that the unwind tables' word for it fits. On
 // aarch64: pc, sp and the frame pointer.
+// NOLINTNEXTLINE(readability-non-const-parameter): the assembly writes there
 BRIMFUL_UNCHECKED inline __attribute__((always_inline)) void read_registers(std::uint64_t* into) {
 #if defined(__x86_64__)
   asm volatile(

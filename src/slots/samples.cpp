@@ -72,7 +72,10 @@ double weight_of(const SampleRecord* record) {
 
 void add_estimate(const SampleRecord* record, std::atomic<std::uint64_t>& bytes, std::atomic<std::uint64_t>& in_1024) {
   const double weight = weight_of(record);
-  const auto rounded = [](double value) { return static_cast<std::uint64_t>(value + 0.5); };
+  const auto rounded = [](double value) {
+    const auto whole = static_cast<std::uint64_t>(value);
+    return value - static_cast<double>(whole) < 0.5 ? whole : whole + 1;
+  };
   // relaxed: sums for readers
   bytes.fetch_add(rounded(weight * static_cast<double>(record->usable_bytes)), std::memory_order_relaxed);
   in_1024.fetch_add(rounded(weight * 1024), std::memory_order_relaxed);  // relaxed: as above

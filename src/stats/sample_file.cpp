@@ -43,6 +43,7 @@ bool expand(const char* path, char* into) {
     }
     const std::size_t bytes = strlen(number.data());
     if (length + bytes >= config::kPathBytes) return false;
+    // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the end comes behind the last piece
     memcpy(into + length, number.data(), bytes);
     length += bytes;
   }
