@@ -14,6 +14,7 @@
 #include "inspect/address.h"
 #include "inspect/picture.h"
 #include "leaks/command.h"
+#include "leaks/origins.h"
 
 namespace brimful::observer::inspect {
 namespace {
@@ -65,6 +66,16 @@ int fail(const std::string& why) {
   return 1;
 }
 
+// Names for the frames of an object's sample, innermost first. A core's frames stay addresses: a debugger names them.
+void add_names(nlohmann::json& sample, leaks::Target& target) {
+  if (target.pid() == 0) return;
+  leaks::Origins origins;
+  origins.read(target.pid(), target.sample_control());
+  const std::uint64_t number = sample["number"];
+  sample["allocated_by"]["names"] = origins.allocation(number);
+  if (sample.contains("freed_by")) sample["freed_by"]["names"] = origins.release(number);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -93,6 +104,7 @@ int main(int count, char** arguments) {
     result = describe(model, mappings, read, request.address);
     if (!result.value("moving", false)) break;
   }
+  if (result.contains("sample")) add_names(result["sample"], *target);
   result["schema"] = "brimful-inspect-1";
   result["target"] = {{"pid", target->pid()}, {"program", target->program()}, {"library", target->anatomy().version()}};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;

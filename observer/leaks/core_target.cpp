@@ -63,16 +63,13 @@ class CoreTarget : public Target {
     return true;
   }
 
-<<<<<<< HEAD
   Anatomy& anatomy() override { return anatomy_; }
   bool mappings(std::vector<Mapping>& into) override {
     into = mappings_;
     return true;
   }
-=======
   std::vector<std::uint64_t> kernel_words() override { return {}; }
   std::uint64_t sample_control() override { return 0; }
->>>>>>> w-leaks
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }

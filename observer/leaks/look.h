@@ -36,15 +36,12 @@ class Target {
   // false: error() says why in one line.
   virtual bool read_heap(HeapView& view) = 0;
   virtual bool read(std::uint64_t address, void* into, std::size_t bytes) = 0;
-<<<<<<< HEAD
   // The library's table of itself, found when the target was opened.
   virtual Anatomy& anatomy() = 0;
   // What is mapped where, by address. false: error() says why.
   virtual bool mappings(std::vector<Mapping>& into) = 0;
-=======
   // Pointers that the kernel keeps for the program.
   virtual std::vector<std::uint64_t> kernel_words() = 0;
->>>>>>> w-leaks
   // Of a core: what the threads' registers were.
   virtual std::vector<ThreadState> threads() = 0;
   // Address of the samples' control block; 0: not known, or nothing to read it from.

@@ -70,10 +70,8 @@ class ProcessTarget : public Target {
     return true;
   }
 
-<<<<<<< HEAD
   Anatomy& anatomy() override { return anatomy_; }
   bool mappings(std::vector<Mapping>& into) override { return read_mappings(into); }
-=======
   // What the program gave epoll to remember (epoll_event.data), which is a pointer more often than not, and may be the only
   // one: /proc/PID/fdinfo shows it.
   std::vector<std::uint64_t> kernel_words() override {
@@ -90,7 +88,6 @@ class ProcessTarget : public Target {
     return words;
   }
 
->>>>>>> w-leaks
   std::vector<ThreadState> threads() override { return {}; }
   std::uint64_t sample_control() override { return anatomy_["samples.control"]; }
   [[nodiscard]] pid_t pid() const override { return pid_; }
