@@ -104,7 +104,7 @@ bool is_worth_waiting_for(std::size_t bytes) {
 
 }  // namespace
 
-constinit std::atomic<bool> waiting{false};
+constinit std::atomic<bool> memory_waits{false};
 
 bool is_tick_due(std::uint64_t now_ms) {
   // relaxed: two threads may both tick; the lock sorts them
@@ -115,7 +115,7 @@ void note_freed() {
   if (is_waiting() || config::options.purge_delay_ms < 0 || !is_worth_waiting_for(heap.pages.stats().dirty_bytes)) {
     return;
   }
-  waiting.store(true, std::memory_order_relaxed);    // relaxed: as above
+  memory_waits.store(true, std::memory_order_relaxed);    // relaxed: as above
   next_tick_ms.store(0, std::memory_order_relaxed);  // relaxed: as in tick()
 }
 
@@ -127,7 +127,7 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   poll_pressure(now_ms);
   const std::int64_t option_ms = config::options.purge_delay_ms;
   if (option_ms < 0 || !may_purge) {
-    waiting.store(false, std::memory_order_relaxed);  // relaxed: as below
+    memory_waits.store(false, std::memory_order_relaxed);  // relaxed: as below
     return true;
   }
   const std::uint64_t late_ms = due_ms != 0 ? now_ms - due_ms : 0;
@@ -137,7 +137,7 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   while (is_more && heap.lock.try_lock()) {
     is_more = purge_step(now_ms, option_ms);
     if (is_waiting() && !is_worth_waiting_for(2 * bytes_to_give_back())) {
-      waiting.store(false, std::memory_order_relaxed);  // relaxed: says how soon to look again
+      memory_waits.store(false, std::memory_order_relaxed);  // relaxed: says how soon to look again
     }
     heap.lock.unlock();
     is_more = is_more && os::thread_cpu_ns() - began_ns < most_ns;
