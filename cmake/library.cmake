@@ -33,10 +33,13 @@ if(NOT brimful_core)
   message(FATAL_ERROR "no sources under src/")
 endif()
 
-# Where leaks:exit finds the observer, unless BRIMFUL_OBSERVER says so.
+# Where leaks:exit finds the observer, unless BRIMFUL_OBSERVER says so. Said anew for each folder (see below).
 include(GNUInstallDirs)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp PROPERTIES
-  COMPILE_DEFINITIONS BRIMFUL_OBSERVER_PATH="${CMAKE_INSTALL_FULL_LIBEXECDIR}/brimful/brimful-observer")
+macro(tell_where_the_observer_is)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp PROPERTY COMPILE_DEFINITIONS
+    BRIMFUL_OBSERVER_PATH="${CMAKE_INSTALL_FULL_LIBEXECDIR}/brimful/brimful-observer")
+endmacro()
+tell_where_the_observer_is()
 
 add_library(brimful_inner OBJECT ${brimful_common})
 target_link_libraries(brimful_inner PRIVATE brimful_flags)
@@ -55,7 +58,8 @@ set_target_properties(brimful_inner PROPERTIES
 # own two meanings can't be read together: these have such names (a compiler's "redefinition" here means one more). Said
 # anew for each target, because a property of a source holds in one folder only.
 function(compile_together target)
-  foreach(source abi/native_statistics alloc/heaps pages/free_ranges slots/locked/locked slots/magazine slots/refill
+  tell_where_the_observer_is()
+  foreach(source abi/native_statistics alloc/heaps debug/leaks_at_exit pages/free_ranges slots/locked/locked slots/magazine slots/refill
       slots/thread slots/user_heap)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/${source}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
