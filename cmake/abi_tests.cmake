@@ -45,7 +45,7 @@ function(register_hardened_abi name program front_end label)
 endfunction()
 
 # With every allocation sampled, and some of them: where a sampler could deadlock or fault (docs/design/0031).
-set(abi_sampled fork_in_handler sampled_anywhere signal_frees_huge)
+set(abi_sampled sampled_anywhere signal_frees_huge)
 function(register_sampled_abi name program)
   foreach(prof 1 4096)
     foreach(front_end percpu thread)

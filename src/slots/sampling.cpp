@@ -87,12 +87,9 @@ bool takes_sample(Context* context, ClassId size_class) {
 
 void drop_offer(Context* context, ClassId size_class) {
   SamplePoint& point = context->sampling.points[size_class];
-  if (BRIMFUL_LIKELY(point.trimmed == nullptr)) return;
-  if (is_used_up(point.trimmed)) {
-    point.trimmed = nullptr;
-  } else {
-    point = {};
-  }
+  // Also one that is used up: of all the offers that this may happen to at just this object, only those that had no point
+  // in them would draw anew, and those that end here would be samples in addition.
+  if (BRIMFUL_UNLIKELY(point.trimmed != nullptr)) point = {};
 }
 
 unsigned room_before_sample(Context* context, ClassId size_class, unsigned count) {

@@ -43,7 +43,6 @@ bool expand(const char* path, char* into) {
     }
     const std::size_t bytes = strlen(number.data());
     if (length + bytes >= config::kPathBytes) return false;
-    // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the end comes behind the last piece
     memcpy(into + length, number.data(), bytes);
     length += bytes;
   }
@@ -70,7 +69,7 @@ class File {
   void begin_section(const char* name, std::uint64_t bytes) {
     char head[kNameBytes + sizeof bytes];
     memset(head, ' ', kNameBytes);
-    memcpy(head, name, strlen(name));
+    memcpy(head, name, strlen(name));  // NOLINT(bugprone-not-null-terminated-result): blanks follow, no zero
     memcpy(head + kNameBytes, &bytes, sizeof bytes);
     put(head, sizeof head);
   }

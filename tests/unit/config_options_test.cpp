@@ -51,7 +51,8 @@ TEST(Options, TakeEveryWordOfAChoice) {
       EXPECT_EQ(after(std::string(option.name) + ":" + word).*option.field, number) << option.name << " " << word;
       EXPECT_TRUE(warnings.empty());
     }
-    if (!option.is_bytes) EXPECT_EQ(number, option.most + 1) << option.name;
+    if (option.is_bytes) continue;
+    EXPECT_EQ(number, option.most + 1) << option.name;
   }
 }
 
