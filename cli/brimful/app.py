@@ -188,7 +188,7 @@ def _leaks(
     raise typer.Exit(leaks_command.look(words[0], options))
 
 
-@app.command("inspect", context_settings=WITH_SHORT_HELP, no_args_is_help=True)
+@app.command("inspect", context_settings=WITH_SHORT_HELP)
 def _inspect(
     target: str = typer.Argument(..., metavar="PID | CORE"),
     address: str = typer.Option(
