@@ -196,7 +196,11 @@ def _inspect(
     ),
     as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
     svg: str = typer.Option(
-        None, "--svg", metavar="FILE", show_default=False, help="Write the picture there (-: stdout)."
+        None,
+        "--svg",
+        metavar="FILE",
+        show_default=False,
+        help="Write the picture there (-: stdout).",
     ),
     html: str = typer.Option(
         None, "--html", metavar="FILE", show_default=False, help="The same as a page with tables."

@@ -56,7 +56,9 @@ def svg(seen: dict[str, Any]) -> str:
 def html(seen: dict[str, Any]) -> str:
     """The page: totals, picture, classes, biggest blocks."""
     totals, target = seen["totals"], seen["target"]
-    title = escape(f"heap of {target['program']}" + (f" ({target['pid']})" if target["pid"] else ""))
+    title = escape(
+        f"heap of {target['program']}" + (f" ({target['pid']})" if target["pid"] else "")
+    )
     names = ("resident", "live", "free_in_slabs", "free_runs", "metadata")
     sums = "".join(_row(name.replace("_", " "), f"{totals[name]:,}") for name in names)
     classes = "".join(
