@@ -196,7 +196,7 @@ def _draw(seen: dict[str, Any]) -> None:
         row.append(LETTERS[cell["kind"]], style=STYLES[cell["kind"]])
     if first is not None:
         console.print(Text(f"{first:#016x}  ") + row, soft_wrap=True)
-    counts = {kind: 0 for kind in LETTERS}
+    counts = dict.fromkeys(LETTERS, 0)
     for cell in seen["hugepages"]:
         counts[cell["kind"]] += 1
     legend = Text("each letter is 2 MiB: ")

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+# mypy: ignore-errors
+# (the module gdb is inside of gdb only)
 """The gdb command `brimful-address EXPRESSION`: what of brimful's heap lies at an address.
 
     (gdb) source …/share/brimful/gdb/brimful_address.py
