@@ -188,7 +188,7 @@ def _leaks(
     raise typer.Exit(leaks_command.look(words[0], options))
 
 
-@app.command("inspect", context_settings=WITH_SHORT_HELP, no_args_is_help=True)
+@app.command("inspect", context_settings=WITH_SHORT_HELP)
 def _inspect(
     target: str = typer.Argument(..., metavar="PID | CORE"),
     address: str = typer.Option(
@@ -196,7 +196,11 @@ def _inspect(
     ),
     as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
     svg: str = typer.Option(
-        None, "--svg", metavar="FILE", show_default=False, help="Write the picture there (-: stdout)."
+        None,
+        "--svg",
+        metavar="FILE",
+        show_default=False,
+        help="Write the picture there (-: stdout).",
     ),
     html: str = typer.Option(
         None, "--html", metavar="FILE", show_default=False, help="The same as a page with tables."

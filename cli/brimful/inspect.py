@@ -117,7 +117,11 @@ def _state(thing: dict[str, Any]) -> str:
     if thing["state"] == "live":
         return "live"
     how = thing["free_as"]
-    return f"free, in a magazine of context {thing['context']}" if how == "magazine" else f"free, {how}"
+    return (
+        f"free, in a magazine of context {thing['context']}"
+        if how == "magazine"
+        else f"free, {how}"
+    )
 
 
 def _object(seen: dict[str, Any]) -> list[str]:
@@ -192,7 +196,7 @@ def _draw(seen: dict[str, Any]) -> None:
         row.append(LETTERS[cell["kind"]], style=STYLES[cell["kind"]])
     if first is not None:
         console.print(Text(f"{first:#016x}  ") + row, soft_wrap=True)
-    counts = {kind: 0 for kind in LETTERS}
+    counts = dict.fromkeys(LETTERS, 0)
     for cell in seen["hugepages"]:
         counts[cell["kind"]] += 1
     legend = Text("each letter is 2 MiB: ")
@@ -208,9 +212,7 @@ def _draw(seen: dict[str, Any]) -> None:
     for use in worst[:CLASSES_SHOWN]:
         numbers = [use["bytes"], use["slabs"], use["live"], use["free"]]
         share = use["waste"] / use["resident"] if use["resident"] else 0
-        table.add_row(
-            *map(str, numbers), size(use["resident"]), size(use["waste"]), f"{share:.0%}"
-        )
+        table.add_row(*map(str, numbers), size(use["resident"]), size(use["waste"]), f"{share:.0%}")
     console.print(table)
     if len(worst) > CLASSES_SHOWN:
         console.print(f"and {len(worst) - CLASSES_SHOWN} classes that waste less")

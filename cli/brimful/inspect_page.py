@@ -56,7 +56,9 @@ def svg(seen: dict[str, Any]) -> str:
 def html(seen: dict[str, Any]) -> str:
     """The page: totals, picture, classes, biggest blocks."""
     totals, target = seen["totals"], seen["target"]
-    title = escape(f"heap of {target['program']}" + (f" ({target['pid']})" if target["pid"] else ""))
+    title = escape(
+        f"heap of {target['program']}" + (f" ({target['pid']})" if target["pid"] else "")
+    )
     names = ("resident", "live", "free_in_slabs", "free_runs", "metadata")
     sums = "".join(_row(name.replace("_", " "), f"{totals[name]:,}") for name in names)
     classes = "".join(
@@ -67,13 +69,14 @@ def html(seen: dict[str, Any]) -> str:
         _row(f"{block['address']:#x}", block["bytes"], block["resident"], block["kind"])
         for block in seen["biggest"]
     )
+    head = _row("class", "slabs", "live", "free", "resident", "waste", tag="th")
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>body{{font-family:sans-serif;margin:2em}}td,th{{text-align:right;padding:0 .8em}}</style>
 <h1>{title}</h1><p>brimful {escape(target["library"])}; moving meanwhile: {seen["moving"]["bytes"]} bytes</p>
 <table><tr><th></th><th>bytes</th></tr>{sums}</table>
 <h2>Hugepages of 2 MiB</h2>{svg(seen)}
-<h2>Size classes</h2><table>{_row("class", "slabs", "live", "free", "resident", "waste", tag="th")}{classes}</table>
+<h2>Size classes</h2><table>{head}{classes}</table>
 <h2>Biggest blocks</h2><table>{_row("address", "bytes", "resident", "kind", tag="th")}{blocks}</table>
 </html>"""
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+# mypy: ignore-errors
+# (the module gdb is inside of gdb only)
 """The gdb command `brimful-address EXPRESSION`: what of brimful's heap lies at an address.
 
     (gdb) source …/share/brimful/gdb/brimful_address.py
@@ -30,7 +32,7 @@ def _target():
 class BrimfulAddress(gdb.Command):
     """What of brimful's heap lies at an address: brimful-address EXPRESSION
 
-The object or block, live or free, its start and end, how far into it the address is, its neighbours."""
+    The object or block, live or free, its start and end, how far into it the address is, its neighbours."""
 
     def __init__(self):
         super().__init__("brimful-address", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
@@ -39,11 +41,19 @@ The object or block, live or free, its start and end, how far into it the addres
         if not argument:
             raise gdb.GdbError("brimful-address: an address or an expression is wanted")
         address = int(gdb.parse_and_eval(argument).cast(gdb.lookup_type("unsigned long")))
-        command = [os.environ.get("BRIMFUL", "brimful"), "inspect", _target(), "--address", hex(address)]
+        command = [
+            os.environ.get("BRIMFUL", "brimful"),
+            "inspect",
+            _target(),
+            "--address",
+            hex(address),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
-            raise gdb.GdbError(f"brimful-address: {command[0]}: {error.strerror} (BRIMFUL names it)") from None
+            raise gdb.GdbError(
+                f"brimful-address: {command[0]}: {error.strerror} (BRIMFUL names it)"
+            ) from None
         gdb.write(done.stdout)
         if done.returncode != 0:
             raise gdb.GdbError(done.stderr.strip())

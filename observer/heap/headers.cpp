@@ -106,8 +106,8 @@ bool Model::read_huge() {
     const auto start = field<std::uint64_t>(run, constants_["header.start"]);
     const auto bytes = field<std::uint64_t>(run, constants_["header.bytes"]);
     const auto owner = field<std::uint32_t>(run, constants_["header.owner"]);
-    blocks_.push_back({start, start + bytes, start + bytes, field<std::uint32_t>(run, constants_["header.last_owner"]), true,
-                       is_live && owner == constants_["owner.live"]});
+    blocks_.push_back({start, start + bytes, start + bytes, field<std::uint32_t>(run, constants_["header.last_owner"]),
+                       true, is_live && owner == constants_["owner.live"]});
     return run;
   };
   std::vector<std::uint64_t> todo = {root};

@@ -10,19 +10,79 @@ namespace brimful::observer::heap {
 namespace {
 
 // Names that the library must have: one that is missing is another version's.
-constexpr const char* kNames[] = {
-    "table.entries", "table.span", "table.covered", "table.none", "table.hugepages", "table.entry_bytes",
-    "table.record_bytes", "hugepage.size", "hugepage.free", "hugepage.dirty", "hugepage.committed",
-    "hugepage.used_once", "hugepage.state", "hugepage.used", "arena.chunks", "chunk.next", "chunk.bytes",
-    "chunk.in_window", "live_map.regions", "live_map.count", "region.size", "region.covered", "region.words",
-    "windows", "windows.count", "window.size", "window.start", "window.bytes", "huge.root", "huge.kept",
-    "header.start", "header.bytes", "header.owner", "header.last_owner", "header.kind", "header.size_class",
-    "header.groups", "slab.words", "slab.offered", "slab.remote_align", "run.left", "run.right", "run.next",
-    "run.granules", "run.size", "kind.slab", "kind.large", "owner.live", "owner.released", "owner.destroyed",
-    "owner.detached", "owner.central", "owner.shared", "owner.moving", "owner.heap", "owner.sampled",
-    "owner.has_remote", "owner.first_special", "contexts", "contexts.most", "contexts.first_stand_in",
-    "context.size", "context.id", "context.counts", "context.magazines", "magazine.objects", "classes",
-    "class.table", "class.size", "class.bytes", "class.groups", "class.granules", "samples.control"};
+constexpr const char* kNames[] = {"table.entries",
+                                  "table.span",
+                                  "table.covered",
+                                  "table.none",
+                                  "table.hugepages",
+                                  "table.entry_bytes",
+                                  "table.record_bytes",
+                                  "hugepage.size",
+                                  "hugepage.free",
+                                  "hugepage.dirty",
+                                  "hugepage.committed",
+                                  "hugepage.used_once",
+                                  "hugepage.state",
+                                  "hugepage.used",
+                                  "arena.chunks",
+                                  "chunk.next",
+                                  "chunk.bytes",
+                                  "chunk.in_window",
+                                  "live_map.regions",
+                                  "live_map.count",
+                                  "region.size",
+                                  "region.covered",
+                                  "region.words",
+                                  "windows",
+                                  "windows.count",
+                                  "window.size",
+                                  "window.start",
+                                  "window.bytes",
+                                  "huge.root",
+                                  "huge.kept",
+                                  "header.start",
+                                  "header.bytes",
+                                  "header.owner",
+                                  "header.last_owner",
+                                  "header.kind",
+                                  "header.size_class",
+                                  "header.groups",
+                                  "slab.words",
+                                  "slab.offered",
+                                  "slab.remote_align",
+                                  "run.left",
+                                  "run.right",
+                                  "run.next",
+                                  "run.granules",
+                                  "run.size",
+                                  "kind.slab",
+                                  "kind.large",
+                                  "owner.live",
+                                  "owner.released",
+                                  "owner.destroyed",
+                                  "owner.detached",
+                                  "owner.central",
+                                  "owner.shared",
+                                  "owner.moving",
+                                  "owner.heap",
+                                  "owner.sampled",
+                                  "owner.has_remote",
+                                  "owner.first_special",
+                                  "contexts",
+                                  "contexts.most",
+                                  "contexts.first_stand_in",
+                                  "context.size",
+                                  "context.id",
+                                  "context.counts",
+                                  "context.magazines",
+                                  "magazine.objects",
+                                  "classes",
+                                  "class.table",
+                                  "class.size",
+                                  "class.bytes",
+                                  "class.groups",
+                                  "class.granules",
+                                  "samples.control"};
 
 constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
 constexpr std::size_t kMostChunks = 1 << 20;
@@ -77,11 +137,13 @@ bool Model::read_windows() {
     const std::uint64_t at = constants_["windows"] + n * constants_["window.size"];
     std::uint64_t start = 0;
     std::uint64_t bytes = 0;
-    if (!(*read_)(at + constants_["window.start"], &start, 8) || !(*read_)(at + constants_["window.bytes"], &bytes, 8)) {
+    if (!(*read_)(at + constants_["window.start"], &start, 8) ||
+        !(*read_)(at + constants_["window.bytes"], &bytes, 8)) {
       return false;
     }
     const std::uint64_t granules = std::min(bytes >> kGranuleShift, covered - std::min(covered, first));
-    windows_.push_back({{start, start + bytes}, first * kGranuleBytes / kHugepageBytes, start + granules * kGranuleBytes});
+    windows_.push_back(
+        {{start, start + bytes}, first * kGranuleBytes / kHugepageBytes, start + granules * kGranuleBytes});
     first += bytes >> kGranuleShift;
   }
   return true;
@@ -140,7 +202,8 @@ bool Model::read_live_map() {
     const std::uint64_t at = constants_["live_map.regions"] + n * constants_["region.size"];
     std::uint64_t covered = 0;
     std::uint64_t words = 0;
-    if (!(*read_)(at + constants_["region.covered"], &covered, 8) || !(*read_)(at + constants_["region.words"], &words, 8)) {
+    if (!(*read_)(at + constants_["region.covered"], &covered, 8) ||
+        !(*read_)(at + constants_["region.words"], &words, 8)) {
       return false;
     }
     const std::uint64_t bytes = (covered / 16 / 8 + 4095) / 4096 * 4096;  // a bit for each 16 bytes
@@ -214,7 +277,8 @@ std::uint64_t Model::live_bits(const Slab& slab, std::uint32_t group) const {
   std::uint64_t live = ~(word(slab.words, group) | word(slab.offered, group) | word(slab.remote, group));
   const std::uint64_t from = slab.object(std::uint64_t{group} * kGroupObjects);
   const std::uint64_t to = from + std::uint64_t{slab.object_bytes} * kGroupObjects;
-  auto kept = std::lower_bound(kept_.begin(), kept_.end(), from, [](const Kept& k, std::uint64_t a) { return k.address < a; });
+  auto kept =
+      std::lower_bound(kept_.begin(), kept_.end(), from, [](const Kept& k, std::uint64_t a) { return k.address < a; });
   for (; kept != kept_.end() && kept->address < to; ++kept) {
     live &= ~(std::uint64_t{1} << ((kept->address - from) / slab.object_bytes));
   }

@@ -65,7 +65,7 @@ struct Slab {
 struct Block {
   std::uint64_t start;
   std::uint64_t usable_end;
-  std::uint64_t end;  // of what it holds
+  std::uint64_t end;   // of what it holds
   std::uint32_t heap;  // number of the program's heap that it is of; 0: none
   bool is_huge;        // a mapping of its own
   bool is_live;        // else it was freed and waits for the next request
@@ -93,8 +93,8 @@ class Model {
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] const std::vector<SizeClass>& classes() const { return classes_; }
   [[nodiscard]] const std::vector<Window>& windows() const { return windows_; }
-  [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }      // by address
-  [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }   // by address
+  [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }     // by address
+  [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }  // by address
   [[nodiscard]] const std::vector<Range>& metadata() const { return metadata_; }
   [[nodiscard]] const std::vector<Range>& metadata_in_windows() const { return metadata_in_windows_; }
   [[nodiscard]] const HugepageRecord* hugepage(std::uint64_t address) const;

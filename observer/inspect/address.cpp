@@ -104,8 +104,12 @@ json elsewhere(const std::vector<leaks::Mapping>& mappings, std::uint64_t addres
     } else if (!path.empty()) {
       what = "file";
     }
-    return {{"what", what}, {"start", mapping.start}, {"end", mapping.end}, {"path", path},
-            {"offset", address - mapping.start}, {"writable", mapping.is_writable}};
+    return {{"what", what},
+            {"start", mapping.start},
+            {"end", mapping.end},
+            {"path", path},
+            {"offset", address - mapping.start},
+            {"writable", mapping.is_writable}};
   }
   return {{"what", "not mapped"}};
 }
@@ -127,7 +131,8 @@ json describe(const Model& model, const std::vector<leaks::Mapping>& mappings, c
   } else if (const heap::HugepageRecord* const record = model.hugepage(address)) {
     const unsigned granule = address / heap::kGranuleBytes % 32;
     const bool was_used = (record->used_once >> granule & 1) != 0;
-    result = {{"what", was_used ? "free memory of the heap" : "memory of the heap that was never used"}, {"state", "free"}};
+    result = {{"what", was_used ? "free memory of the heap" : "memory of the heap that was never used"},
+              {"state", "free"}};
   } else {
     result = elsewhere(mappings, address);
     for (const heap::Window& window : model.windows()) {

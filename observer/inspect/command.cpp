@@ -52,8 +52,12 @@ bool parse(int count, char** arguments, Request& request) {
         is_good = number_of(optarg, 10, number);
         request.picture.biggest = number;
         break;
-      case kCheck: request.picture.with_check = true; break;
-      default: is_good = false; break;
+      case kCheck:
+        request.picture.with_check = true;
+        break;
+      default:
+        is_good = false;
+        break;
     }
   }
   if (!is_good || optind + 1 != count) return false;
@@ -88,7 +92,9 @@ int main(int count, char** arguments) {
   std::string why;
   const std::unique_ptr<leaks::Target> target = leaks::open_target(request.target, &why);
   if (target == nullptr) return fail(why);
-  const leaks::Read read = [&](std::uint64_t at, void* into, std::size_t bytes) { return target->read(at, into, bytes); };
+  const leaks::Read read = [&](std::uint64_t at, void* into, std::size_t bytes) {
+    return target->read(at, into, bytes);
+  };
   std::vector<leaks::Mapping> mappings;
   if (!target->mappings(mappings)) return fail(target->error());
   nlohmann::json result;

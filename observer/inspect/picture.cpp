@@ -33,7 +33,7 @@ struct Cell {
   std::uint64_t metadata = 0;
   std::uint32_t granules = 0;  // handed out
   bool is_moving = false;
-  bool is_block = false;  // a large block lies here
+  bool is_block = false;                         // a large block lies here
   std::map<std::uint32_t, std::uint32_t> sizes;  // object size: slabs
 };
 
@@ -55,7 +55,8 @@ class Painter {
     for (const Block& block : model_.blocks()) {
       if (block.is_huge) add_huge(block);
     }
-    for (const Range& range : model_.metadata()) totals_.metadata += pages_.look(range.start, range.end).bytes(range.start, range.end);
+    for (const Range& range : model_.metadata())
+      totals_.metadata += pages_.look(range.start, range.end).bytes(range.start, range.end);
     json result = {{"totals", totals()}, {"residency", pages_.is_open() ? "kernel" : "unknown"}};
     result["moving"] = {{"slabs", moving_slabs_}, {"bytes", moving_bytes_ + model_.moving_granules() * kGranuleBytes}};
     result["hugepages"] = std::move(cells_);
@@ -80,7 +81,9 @@ class Painter {
     if (window.seen_end <= window.range.start) return;
     const Resident resident = pages_.is_open() ? pages_.look(window.range.start, window.seen_end) : handed_out(window);
     std::vector<Cell> cells((window.seen_end - window.range.start + kHugepageBytes - 1) / kHugepageBytes);
-    const auto cell = [&](std::uint64_t address) -> Cell& { return cells[(address - window.range.start) / kHugepageBytes]; };
+    const auto cell = [&](std::uint64_t address) -> Cell& {
+      return cells[(address - window.range.start) / kHugepageBytes];
+    };
     const auto holds = [&](std::uint64_t start, std::uint64_t end) {
       return start >= window.range.start && end <= window.seen_end;
     };
@@ -248,9 +251,8 @@ class Painter {
   json totals() const {
     std::uint64_t objects = 0;
     for (const ClassUse& use : classes_) objects += use.live;
-    return {{"resident", totals_.resident()},  {"live", totals_.live},
-            {"free_in_slabs", totals_.free_in_slabs}, {"free_runs", totals_.free_runs},
-            {"metadata", totals_.metadata},    {"live_objects", objects},
+    return {{"resident", totals_.resident()}, {"live", totals_.live},         {"free_in_slabs", totals_.free_in_slabs},
+            {"free_runs", totals_.free_runs}, {"metadata", totals_.metadata}, {"live_objects", objects},
             {"live_blocks", live_blocks_}};
   }
 
@@ -314,6 +316,8 @@ class Painter {
 
 }  // namespace
 
-json picture(const Model& model, pid_t pid, const PictureOptions& options) { return Painter(model, pid).paint(options, pid); }
+json picture(const Model& model, pid_t pid, const PictureOptions& options) {
+  return Painter(model, pid).paint(options, pid);
+}
 
 }  // namespace brimful::observer::inspect

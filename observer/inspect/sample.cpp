@@ -24,7 +24,8 @@ T field(const std::vector<std::byte>& bytes, std::size_t offset) {
 
 nlohmann::json stack(const std::vector<std::byte>& record, std::size_t offset) {
   nlohmann::json frames = nlohmann::json::array({field<std::uint64_t>(record, offset)});  // where it was captured
-  const auto count = std::min<std::uint32_t>(field<std::uint32_t>(record, offset + offsetof(SampleStack, frames)), meta::kSampleFrames);
+  const auto count = std::min<std::uint32_t>(field<std::uint32_t>(record, offset + offsetof(SampleStack, frames)),
+                                             meta::kSampleFrames);
   for (std::size_t n = 0; n < count; ++n) {
     frames.push_back(field<std::uint64_t>(record, offset + offsetof(SampleStack, addresses) + n * 8));
   }
@@ -49,13 +50,15 @@ nlohmann::json sample_of(const heap::Model& model, const leaks::Read& read, std:
   for (std::uint64_t n = 0; n < used; ++n) {
     const std::uint64_t at = records + n * step;
     std::vector<std::byte> head(offsetof(SampleRecord, allocation));
-    if (!read(at, head.data(), head.size()) || field<std::uint64_t>(head, offsetof(SampleRecord, address)) != object) continue;
+    if (!read(at, head.data(), head.size()) || field<std::uint64_t>(head, offsetof(SampleRecord, address)) != object)
+      continue;
     const auto number = field<std::uint64_t>(head, offsetof(SampleRecord, number));
     if (number <= newest) continue;
     std::vector<std::byte> record(sizeof(SampleRecord));
     std::uint32_t after = 0;
     const auto before = field<std::uint32_t>(head, offsetof(SampleRecord, sequence));
-    if ((before & 1) != 0 || !read(at, record.data(), record.size()) || !read(at, &after, sizeof after) || after != before) {
+    if ((before & 1) != 0 || !read(at, record.data(), record.size()) || !read(at, &after, sizeof after) ||
+        after != before) {
       continue;  // being written: who asks again finds it
     }
     newest = number;

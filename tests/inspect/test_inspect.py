@@ -50,7 +50,9 @@ def inspect(*arguments: object, command: str = "") -> subprocess.CompletedProces
 class Held:
     """held.c at its wait, with the addresses that it names."""
 
-    def __init__(self, program: Path, *arguments: str, preload: bool = True, conf: str = "") -> None:
+    def __init__(
+        self, program: Path, *arguments: str, preload: bool = True, conf: str = ""
+    ) -> None:
         environment = os.environ | {"BRIMFUL_CONF": f"reserve:64M,{conf}"}
         if preload:
             environment["LD_PRELOAD"] = str(LIBRARY)
@@ -253,7 +255,15 @@ class Inspect(unittest.TestCase):
             self.skipTest("gdb is not installed, which writes the core")
         core = self.folder / "core"
         script = ROOT / "observer/gdb/brimful_address.py"
-        gdb = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", f"source {script}"]
+        gdb = [
+            "gdb",
+            "-nx",
+            "-batch",
+            "-iex",
+            "set debuginfod enabled off",
+            "-ex",
+            f"source {script}",
+        ]
         environment = PLAIN | {"BRIMFUL": str(ROOT / "brimful")}
         with Held(self.held) as held:
             ask = ["-ex", f"brimful-address {held.at['live']}", "-ex", f"gcore {core}"]
@@ -285,7 +295,9 @@ class Inspect(unittest.TestCase):
 
 if __name__ == "__main__":
     if not OBSERVER.exists():
-        print(f"no {OBSERVER}: install nlohmann-json3-dev, libdw-dev and libiberty-dev, and build again")
+        print(
+            f"no {OBSERVER}: install nlohmann-json3-dev, libdw-dev and libiberty-dev, and build again"
+        )
         sys.exit(SKIP)
     if shutil.which("gcc") is None:
         print("gcc is not installed, which compiles the program that is looked at")
