@@ -3,8 +3,8 @@
 """Programs that lose blocks on purpose (planted/): every one is found, and nothing else.
 
 Each program says what it planted, address by address. It is looked at from outside while it waits,
-and once more by itself as it exits (leaks:exit), with every block sampled; each has to be told for what it is. Blocks
-behind lost ones are compared by their number.
+and once more by itself as it exits (leaks:exit), with every block sampled; each has to be told for
+what it is. Blocks behind lost ones are compared by their number.
 
     planted.py [PROGRAM...]
 
