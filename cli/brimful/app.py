@@ -10,6 +10,7 @@ import click
 import typer
 
 from . import __version__, locate, terminal
+from . import inspect as inspect_command
 from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
@@ -185,3 +186,34 @@ def _leaks(
         raise typer.Exit(leaks_command.watch(command, lib, shown, as_json))
     options = [*shown, *(["--json"] if as_json else []), *(["--once"] if once else [])]
     raise typer.Exit(leaks_command.look(words[0], options))
+
+
+@app.command("inspect", context_settings=WITH_SHORT_HELP, no_args_is_help=True)
+def _inspect(
+    target: str = typer.Argument(..., metavar="PID | CORE"),
+    address: str = typer.Option(
+        None, "--address", metavar="0x…", show_default=False, help="Say what lies at this address."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    svg: str = typer.Option(
+        None, "--svg", metavar="FILE", show_default=False, help="Write the picture there (-: stdout)."
+    ),
+    html: str = typer.Option(
+        None, "--html", metavar="FILE", show_default=False, help="The same as a page with tables."
+    ),
+    biggest: int = typer.Option(10, "--biggest", min=0, help="Name so many of the biggest blocks."),
+) -> None:
+    """Show what the heap of a running process or a core holds, or what lies at an address.
+
+    The process is not stopped and runs nothing for it. What changed while it was read is said to be
+    moving.
+    """
+    if address is None:
+        raise typer.Exit(inspect_command.heap(target, biggest, svg, html, as_json))
+    if svg is not None or html is not None:
+        raise click.UsageError("--address goes without --svg and --html")
+    try:
+        int(address, 0)
+    except ValueError:
+        raise click.UsageError(f"--address {address}: no number, such as 0x7f0000370040") from None
+    raise typer.Exit(inspect_command.address(target, hex(int(address, 0)), as_json))

@@ -63,6 +63,11 @@ class CoreTarget : public Target {
     return true;
   }
 
+  Anatomy& anatomy() override { return anatomy_; }
+  bool mappings(std::vector<Mapping>& into) override {
+    into = mappings_;
+    return true;
+  }
   std::vector<std::uint64_t> kernel_words() override { return {}; }
   std::uint64_t sample_control() override { return 0; }
   std::vector<ThreadState> threads() override { return threads_; }

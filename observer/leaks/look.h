@@ -27,6 +27,8 @@ struct HeapView {
   std::string library;            // its version
 };
 
+class Anatomy;
+
 // Where the heap and the memory around it are read from: a process, or a core.
 class Target {
  public:
@@ -34,6 +36,10 @@ class Target {
   // false: error() says why in one line.
   virtual bool read_heap(HeapView& view) = 0;
   virtual bool read(std::uint64_t address, void* into, std::size_t bytes) = 0;
+  // The library's table of itself, found when the target was opened.
+  virtual Anatomy& anatomy() = 0;
+  // What is mapped where, by address. false: error() says why.
+  virtual bool mappings(std::vector<Mapping>& into) = 0;
   // Pointers that the kernel keeps for the program.
   virtual std::vector<std::uint64_t> kernel_words() = 0;
   // Of a core: what the threads' registers were.

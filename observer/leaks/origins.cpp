@@ -69,15 +69,35 @@ std::string Origins::name_of(int location) const {
   return function + " (" + module + ")";
 }
 
-std::vector<std::string> Origins::of(std::uint64_t address) const {
-  std::vector<std::string> stack;
-  const auto found = stack_at_.find(address);
-  if (found == stack_at_.end()) return stack;
-  for (const int location : samples_->stacks()[static_cast<std::size_t>(found->second)].locations) {
+std::vector<std::string> Origins::names_of(int stack) const {
+  std::vector<std::string> names;
+  if (stack < 0) return names;
+  for (const int location : samples_->stacks()[static_cast<std::size_t>(stack)].locations) {
     std::string name = name_of(location);
-    if (!name.empty() && stack.size() < kMostFrames) stack.push_back(std::move(name));
+    if (!name.empty() && names.size() < kMostFrames) names.push_back(std::move(name));
   }
-  return stack;
+  return names;
+}
+
+std::vector<std::string> Origins::of(std::uint64_t address) const {
+  const auto found = stack_at_.find(address);
+  return names_of(found == stack_at_.end() ? -1 : found->second);
+}
+
+std::vector<std::string> Origins::allocation(std::uint64_t number) const {
+  if (samples_ == nullptr) return {};
+  for (const stacks::Sample& sample : samples_->samples()) {
+    if (sample.number == number) return names_of(sample.allocation);
+  }
+  return {};
+}
+
+std::vector<std::string> Origins::release(std::uint64_t number) const {
+  if (samples_ == nullptr) return {};
+  for (const stacks::Sample& sample : samples_->samples()) {
+    if (sample.number == number) return names_of(sample.release);
+  }
+  return {};
 }
 
 }  // namespace brimful::observer::leaks

@@ -30,9 +30,13 @@ class Origins {
   void read(pid_t pid, std::uint64_t control);
   // "function (module)", the innermost first, without the library's own; empty: not known.
   [[nodiscard]] std::vector<std::string> of(std::uint64_t address) const;
+  // The same of the sample of that number, live or freed: its allocation, or its free.
+  [[nodiscard]] std::vector<std::string> allocation(std::uint64_t number) const;
+  [[nodiscard]] std::vector<std::string> release(std::uint64_t number) const;
 
  private:
   [[nodiscard]] std::string name_of(int location) const;
+  [[nodiscard]] std::vector<std::string> names_of(int stack) const;
 
   int root_ = -1;
   std::unique_ptr<stacks::Modules> modules_;

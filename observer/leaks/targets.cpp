@@ -70,6 +70,8 @@ class ProcessTarget : public Target {
     return true;
   }
 
+  Anatomy& anatomy() override { return anatomy_; }
+  bool mappings(std::vector<Mapping>& into) override { return read_mappings(into); }
   // What the program gave epoll to remember (epoll_event.data), which is a pointer more often than not, and may be the only
   // one: /proc/PID/fdinfo shows it.
   std::vector<std::uint64_t> kernel_words() override {
