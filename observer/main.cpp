@@ -14,7 +14,8 @@ int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "samples") == 0) {
     return brimful::observer::stacks::samples_command({arguments + 2, arguments + count});
   }
-  std::fputs("usage: brimful-observer leaks [OPTION]... PID|CORE\n       brimful-observer samples PID|FILE [OPTION]...\n",
-             stderr);
+  std::fputs(
+      "usage: brimful-observer leaks [OPTION]... PID|CORE\n       brimful-observer samples PID|FILE [OPTION]...\n",
+      stderr);
   return 2;
 }

@@ -129,7 +129,9 @@ def _standing_in(samples: list[Sample], since_ns: int, allocated_bytes: int) -> 
         return samples
     factor = (allocated_bytes - live) / freed
     return [
-        dataclasses.replace(s, stands_for=factor) if s.freed_ns and s.allocated_ns >= since_ns else s
+        dataclasses.replace(s, stands_for=factor)
+        if s.freed_ns and s.allocated_ns >= since_ns
+        else s
         for s in samples
     ]
 
@@ -145,11 +147,13 @@ def recording(answer: dict[str, Any]) -> Recording:
         last = ENDS.get(entry["end"])
         stacks.append(without_allocator(found) + ((Location((Line(last),)),) if last else ()))
     samples = [
-        Sample(*row[:10], stack=stacks[row[10]], release=stacks[row[11]] if row[11] >= 0 else ())
+        Sample(*row[:10], stacks[row[10]], stacks[row[11]] if row[11] >= 0 else ())
         for row in answer["samples"]
     ]
     if answer["missed"]:
-        samples = _standing_in(samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"])
+        samples = _standing_in(
+            samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"]
+        )
     return Recording(
         pid=answer["pid"],
         program=answer["program"],
