@@ -146,10 +146,10 @@ def recording(answer: dict[str, Any]) -> Recording:
         found = tuple(locations[index] for index in entry["locations"])
         last = ENDS.get(entry["end"])
         stacks.append(without_allocator(found) + ((Location((Line(last),)),) if last else ()))
-    samples = [
-        Sample(*row[:10], stacks[row[10]], stacks[row[11]] if row[11] >= 0 else ())
-        for row in answer["samples"]
-    ]
+    samples = []
+    for *numbers, allocation, release in answer["samples"]:
+        cells: list[Any] = [*numbers, stacks[allocation], stacks[release] if release >= 0 else ()]
+        samples.append(Sample(*cells))
     if answer["missed"]:
         samples = _standing_in(
             samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"]
