@@ -26,3 +26,4 @@ target_compile_options(brimful-observer PRIVATE -Wconversion -Wno-sign-conversio
 target_link_libraries(brimful-observer PRIVATE
   brimful_warnings ${brimful_libdw} ${brimful_libelf} ${brimful_libiberty} Threads::Threads)
 install(TARGETS brimful-observer DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/brimful)
+install(FILES ${PROJECT_SOURCE_DIR}/observer/gdb/brimful_address.py DESTINATION ${CMAKE_INSTALL_DATADIR}/brimful/gdb)

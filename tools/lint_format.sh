@@ -16,7 +16,7 @@ if [ "${1:-}" = --fix ]; then
 fi
 
 existing=()
-for folder in src include tests bench examples; do
+for folder in src include observer tests bench examples; do
   [ ! -d "$folder" ] || existing+=("$folder")
 done
 mapfile -t files < <(find "${existing[@]}" \( -name '*.h' -o -name '*.c' -o -name '*.cpp' \) | sort)

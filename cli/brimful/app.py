@@ -10,6 +10,8 @@ import click
 import typer
 
 from . import __version__, locate, terminal
+from . import inspect as inspect_command
+from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
 from .prof import command as prof_command
@@ -36,7 +38,7 @@ def main(arguments: list[str]) -> int:
 def _main(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     users: list[str] | None = None
-    if arguments[:1] in (["bench"], ["prof"]) and "--" in arguments:
+    if arguments[:1] in (["bench"], ["prof"], ["leaks"]) and "--" in arguments:
         # A group of commands would take the first word of `bench -- COMMAND` for a subcommand, and
         # `prof -- 1234` is a command of that name, not a process.
         at = arguments.index("--")
@@ -124,3 +126,94 @@ def _run(
     127 if it was not found.
     """
     raise typer.Exit(run_command.start(list(conf), lib, list(command)))
+
+
+@app.command("leaks", context_settings=WITH_SHORT_HELP, no_args_is_help=False)
+def _leaks(
+    context: typer.Context,
+    what: list[str] = typer.Argument(
+        None, metavar="PID | CORE | diff A.json B.json | -- COMMAND..."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    possibly: bool = typer.Option(
+        False, "--possibly", help="List what only pointers to the inside of objects lead to."
+    ),
+    contents: bool = typer.Option(
+        False, "--contents", help="Show the first 64 bytes of one object of each group."
+    ),
+    groups: int = typer.Option(20, "--groups", min=0, help="List so many groups."),
+    addresses: int = typer.Option(
+        3, "--addresses", min=0, help="Name so many objects of each group."
+    ),
+    suppressions: str = typer.Option(
+        None,
+        "--suppressions",
+        metavar="FILE",
+        show_default=False,
+        help="Leave out what its rules match.",
+    ),
+    once: bool = typer.Option(
+        False, "--once", help="Look once only, at a process that stands still."
+    ),
+    lib: str = typer.Option(
+        None,
+        "--lib",
+        metavar="PATH",
+        show_default=False,
+        help="For COMMAND: the library to preload.",
+    ),
+) -> None:
+    """Say what a program has lost: objects that nothing in it leads to any more.
+
+    Of a running process, of a core file, or of COMMAND's processes when they exit. The exit code is
+    1 when something is lost (or grew, for diff).
+    """
+    words = list(what or [])
+    if words[:1] == ["diff"]:
+        if len(words) != 3:
+            raise click.UsageError("diff takes two reports, as --json writes them", context)
+        raise typer.Exit(leaks_command.diff(words[1], words[2], as_json))
+    shown = [
+        *(["--possibly"] if possibly else []),
+        *(["--contents"] if contents else []),
+        *["--groups", str(groups), "--addresses", str(addresses)],
+        *(["--suppressions", suppressions] if suppressions else []),
+    ]
+    command: list[str] = context.obj or []
+    if bool(command) == bool(words) or len(words) > 1:
+        raise click.UsageError("one PID, one core file, or -- COMMAND is wanted", context)
+    if command:
+        raise typer.Exit(leaks_command.watch(command, lib, shown, as_json))
+    options = [*shown, *(["--json"] if as_json else []), *(["--once"] if once else [])]
+    raise typer.Exit(leaks_command.look(words[0], options))
+
+
+@app.command("inspect", context_settings=WITH_SHORT_HELP, no_args_is_help=True)
+def _inspect(
+    target: str = typer.Argument(..., metavar="PID | CORE"),
+    address: str = typer.Option(
+        None, "--address", metavar="0x…", show_default=False, help="Say what lies at this address."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    svg: str = typer.Option(
+        None, "--svg", metavar="FILE", show_default=False, help="Write the picture there (-: stdout)."
+    ),
+    html: str = typer.Option(
+        None, "--html", metavar="FILE", show_default=False, help="The same as a page with tables."
+    ),
+    biggest: int = typer.Option(10, "--biggest", min=0, help="Name so many of the biggest blocks."),
+) -> None:
+    """Show what the heap of a running process or a core holds, or what lies at an address.
+
+    The process is not stopped and runs nothing for it. What changed while it was read is said to be
+    moving.
+    """
+    if address is None:
+        raise typer.Exit(inspect_command.heap(target, biggest, svg, html, as_json))
+    if svg is not None or html is not None:
+        raise click.UsageError("--address goes without --svg and --html")
+    try:
+        int(address, 0)
+    except ValueError:
+        raise click.UsageError(f"--address {address}: no number, such as 0x7f0000370040") from None
+    raise typer.Exit(inspect_command.address(target, hex(int(address, 0)), as_json))

@@ -29,15 +29,15 @@ SCHEMA = "brimful-leaks-1"
 
 
 def look(target: str, options: list[str]) -> int:
-    """Become the observer that looks at a process or a core."""
+    """Become the observer that looks at a process or a core; returns only where there is none."""
     observer = _observer()
-    if observer is None:
-        return EXIT_LOST
-    sys.stdout.flush()
-    os.execv(observer, ["brimful-observer", "leaks", *_width(), *options, target])
+    if observer is not None:
+        sys.stdout.flush()
+        os.execv(observer, ["brimful-observer", "leaks", *_width(), *options, target])
+    return EXIT_LOST
 
 
-def watch(command: list[str], lib: str | None, suppressions: str | None, as_json: bool) -> int:
+def watch(command: list[str], lib: str | None, options: list[str], as_json: bool) -> int:
     """Run `command` and tell what each of its processes had lost when it exited.
 
     COMMAND's exit code, unless that is 0 and something was lost.
@@ -55,10 +55,9 @@ def watch(command: list[str], lib: str | None, suppressions: str | None, as_json
     try:
         environment = run_command.environment(["leaks:exit"], preload) | {
             b"BRIMFUL_OBSERVER": os.fsencode(observer),
+            b"BRIMFUL_LEAKS_OPTIONS": os.fsencode("\n".join([*_width(), *options])),
             b"BRIMFUL_LEAKS_REPORT": os.fsencode(folder),
         }
-        if suppressions is not None:
-            environment[b"BRIMFUL_LEAKS_SUPPRESSIONS"] = os.fsencode(os.path.abspath(suppressions))
         code = _run(path, command, environment)
         lost = _tell(folder, as_json)
         if lost is None:
@@ -73,7 +72,10 @@ def _run(path: str, command: list[str], environment: dict[bytes, bytes]) -> int:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         started = subprocess.Popen(
-            command, executable=path, env=environment, preexec_fn=_as_usual  # noqa: PLW1509
+            command,
+            executable=path,
+            env=environment,
+            preexec_fn=_as_usual,
         )
         code = started.wait()
     finally:
@@ -159,7 +161,9 @@ def diff(first: str, second: str, as_json: bool) -> int:
     else:
         print(f"{'objects':>10}{'bytes':>15}{'size':>13}  what")
         for change in found:
-            print(f"{change.count:>+10,}{change.bytes:>+15,}{change.size:>13,}  {change.what}".rstrip())
+            print(
+                f"{change.count:>+10,}{change.bytes:>+15,}{change.size:>13,}  {change.what}".rstrip()
+            )
     return EXIT_LOST if any(change.bytes > 0 for change in found) else 0
 
 

@@ -22,7 +22,8 @@ constexpr std::uint32_t kSchema = 1;
 constexpr std::size_t kNameBytes = 32;
 constexpr std::size_t kHeadBytes = 16 + 8 + kNameBytes;
 constexpr std::size_t kEntryBytes = kNameBytes + 8;
-constexpr std::uint64_t kMostSearched = std::uint64_t{64} << 20;  // of one mapping: data that the linker relocates is smaller
+constexpr std::uint64_t kMostSearched = std::uint64_t{64}
+                                        << 20;  // of one mapping: data that the linker relocates is smaller
 
 std::string text_at(const char* bytes, std::size_t room) { return {bytes, strnlen(bytes, room)}; }
 
@@ -57,8 +58,8 @@ bool Anatomy::find(const std::vector<Mapping>& mappings, const Read& read) {
   for (const bool named : {true, false}) {
     for (const Mapping& mapping : mappings) {
       const bool is_named = mapping.path.find("brimful") != std::string::npos;
-      if (is_named != named || mapping.path.empty() || mapping.path[0] != '/' || !mapping.is_readable || mapping.is_shared ||
-          mapping.is_executable || mapping.end - mapping.start > kMostSearched) {
+      if (is_named != named || mapping.path.empty() || mapping.path[0] != '/' || !mapping.is_readable ||
+          mapping.is_shared || mapping.is_executable || mapping.end - mapping.start > kMostSearched) {
         continue;
       }
       std::vector<char> bytes(mapping.end - mapping.start);
@@ -70,7 +71,9 @@ bool Anatomy::find(const std::vector<Mapping>& mappings, const Read& read) {
       }
     }
   }
-  error_ = "it does not use brimful (no anatomy in its files' data): start it with `brimful run`, or link it with the library";
+  error_ =
+      "it does not use brimful (no anatomy in its files' data): start it with `brimful run`, or link it with the "
+      "library";
   return false;
 }
 

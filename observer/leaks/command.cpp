@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "leaks/findings.h"
 
@@ -64,22 +65,42 @@ int parse(int count, char** arguments, Request& request) {
   bool is_good = true;
   for (int found = 0; is_good && (found = getopt_long(count, arguments, "", kLong, nullptr)) != -1;) {
     switch (found) {
-      case kJson: request.is_json = true; break;
-      case kPossibly: request.text.with_possible = true; break;
-      case kContents: request.text.with_contents = true; break;
-      case kGroups: is_good = number_of(optarg, request.text.most_groups); break;
-      case kAddresses: is_good = number_of(optarg, request.wanted.addresses); break;
-      case kWidth: is_good = number_of(optarg, request.text.width); break;
-      case kOnce: request.wanted.once = true; break;
-      case kAtExit: request.is_at_exit = true; break;
+      case kJson:
+        request.is_json = true;
+        break;
+      case kPossibly:
+        request.text.with_possible = true;
+        break;
+      case kContents:
+        request.text.with_contents = true;
+        break;
+      case kGroups:
+        is_good = number_of(optarg, request.text.most_groups);
+        break;
+      case kAddresses:
+        is_good = number_of(optarg, request.wanted.addresses);
+        break;
+      case kWidth:
+        is_good = number_of(optarg, request.text.width);
+        break;
+      case kOnce:
+        request.wanted.once = true;
+        break;
+      case kAtExit:
+        request.is_at_exit = true;
+        break;
       case kSuppressions:
         if (!request.suppressions.read(optarg)) {
           fail(request.suppressions.error());
           return 2;
         }
         break;
-      case kHelp: std::fputs(kUsage, stdout); std::exit(0);
-      default: is_good = false; break;
+      case kHelp:
+        std::fputs(kUsage, stdout);
+        std::exit(0);
+      default:
+        is_good = false;
+        break;
     }
   }
   if (!is_good || optind + 1 != count) {
@@ -90,16 +111,24 @@ int parse(int count, char** arguments, Request& request) {
   return 0;
 }
 
-// Started by the library of the process that we are to look at, which gives us the right to and then closes our input.
+// Started by the library of the process that we are to look at, which gives us the right to and then closes our input. What
+// somebody wants otherwise than usual stands in a variable, an option or a value a line.
 int begin_at_exit(Request& request) {
   char c;
   while (read(STDIN_FILENO, &c, 1) > 0) {
   }
   request.wanted.once_if_alone = true;
-  if (const char* path = std::getenv("BRIMFUL_LEAKS_SUPPRESSIONS"); path != nullptr && *path != '\0') {
-    if (!request.suppressions.read(path)) return fail(request.suppressions.error());
-  }
-  return 0;
+  const char* const wanted = std::getenv("BRIMFUL_LEAKS_OPTIONS");
+  if (wanted == nullptr) return 0;
+  std::vector<std::string> lines = {"leaks"};
+  std::istringstream text(wanted);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  lines.push_back(request.target);
+  std::vector<char*> arguments;
+  for (std::string& line : lines) arguments.push_back(line.data());
+  arguments.push_back(nullptr);
+  optind = 0;  // glibc: begin anew
+  return parse(static_cast<int>(lines.size()), arguments.data(), request);
 }
 
 // For `brimful leaks -- COMMAND`: the report of each process goes into files of a folder, named by its number.

@@ -63,6 +63,13 @@ class CoreTarget : public Target {
     return true;
   }
 
+  Anatomy& anatomy() override { return anatomy_; }
+  bool mappings(std::vector<Mapping>& into) override {
+    into = mappings_;
+    return true;
+  }
+  std::vector<std::uint64_t> kernel_words() override { return {}; }
+  std::uint64_t sample_control() override { return 0; }
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }
@@ -89,7 +96,8 @@ class CoreTarget : public Target {
 
   bool map() {
     const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return fail(std::string(std::strerror(errno)) + " (a process number or the path of a core file is wanted)");
+    if (file < 0)
+      return fail(std::string(std::strerror(errno)) + " (a process number or the path of a core file is wanted)");
     struct stat status = {};
     fstat(file, &status);
     bytes_ = static_cast<std::size_t>(status.st_size);
@@ -118,7 +126,8 @@ class CoreTarget : public Target {
 #endif
     for (unsigned n = 0; n < head.e_phnum; ++n) {
       Elf64_Phdr segment = {};
-      if (!at(head.e_phoff + n * std::uint64_t{head.e_phentsize}, segment)) return fail("is cut off in its list of segments");
+      if (!at(head.e_phoff + n * std::uint64_t{head.e_phentsize}, segment))
+        return fail("is cut off in its list of segments");
       if (segment.p_offset > bytes_ || segment.p_filesz > bytes_ - segment.p_offset) {
         return fail("is cut off: it has " + std::to_string(bytes_) + " bytes of at least " +
                     std::to_string(segment.p_offset + segment.p_filesz) + " (limit of core files, full disk?)");

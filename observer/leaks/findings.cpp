@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "leaks/lost.h"
+#include "leaks/origins.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -33,7 +34,8 @@ void each_set(const Objects& objects, const Bits& bits, Visit visit) {
 
 class Groups {
  public:
-  Groups(const Look& look, Types& types, const Wanted& wanted) : look_(look), types_(types), wanted_(wanted) {}
+  Groups(const Look& look, Types& types, const Origins& origins, const Wanted& wanted)
+      : look_(look), types_(types), origins_(origins), wanted_(wanted) {}
 
   void add(const Leak& leak, bool is_possible) {
     const std::uint64_t bytes = look_.objects().span(leak.object).object_bytes;
@@ -41,11 +43,13 @@ class Groups {
     std::uint64_t first_word = 0;
     std::memcpy(&first_word, first.data(), std::min(first.size(), sizeof first_word));
     const Type& type = types_.of(first_word);
-    Group& group = groups_[{is_possible, bytes, type.name, type.module}];
+    std::vector<std::string> stack = origins_.of(look_.objects().address(leak.object));
+    Group& group = groups_[{is_possible, bytes, type.name, type.module, stack}];
     if (group.direct.count == 0) {
       group.is_possible = is_possible;
       group.size = bytes;
       group.type = type;
+      group.stack = std::move(stack);
       group.first_bytes = first.substr(0, wanted_.contents);
     }
     group.direct.add(1, bytes);
@@ -71,13 +75,15 @@ class Groups {
  private:
   const Look& look_;
   Types& types_;
+  const Origins& origins_;
   const Wanted& wanted_;
-  std::map<std::tuple<bool, std::uint64_t, std::string, std::string>, Group> groups_;
+  std::map<std::tuple<bool, std::uint64_t, std::string, std::string, std::vector<std::string>>, Group> groups_;
 };
 
 }  // namespace
 
-bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report, std::string* error) {
+bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
+                std::string* error) {
   Look look;
   if (!look.take(target)) {
     *error = look.error();
@@ -107,9 +113,12 @@ bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppre
   report.library = look.view().library;
   report.live = {look.objects().live_count(), look.objects().live_bytes()};
   report.copied_bytes = look.copied_bytes();
-  Types types(look.view().mappings,
-              [&target](std::uint64_t address, void* into, std::size_t bytes) { return target.read(address, into, bytes); });
-  Groups groups(look, types, wanted);
+  Types types(look.view().mappings, [&target](std::uint64_t address, void* into, std::size_t bytes) {
+    return target.read(address, into, bytes);
+  });
+  Origins origins;
+  if (target.pid() != 0) origins.read(target.pid(), target.sample_control());
+  Groups groups(look, types, origins, wanted);
   for (const Leak& leak : leaks_among(look.objects(), look.lost())) groups.add(leak, false);
   each_set(look.objects(), look.possibly(), [&](Object object) { groups.add({object}, true); });
   groups.finish(suppressions, report);

@@ -6,11 +6,12 @@
 //   contexts ──▶ magazines: who is free and not told yet
 //   tree of huge blocks
 #include <algorithm>
-#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <unordered_map>
 
 #include "leaks/anatomy_reader.h"
+#include "meta/sample_record.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -27,8 +28,9 @@ class Reader {
     view_.objects = Objects();
     view_.ours.clear();
     view_.library = anatomy_.version();
+    view_.ours.push_back({anatomy_["heap"], anatomy_["heap"] + anatomy_["heap.bytes"]});
     if (!read_layout(error)) return false;
-    if (!read_chunks() || !read_windows() || !read_table() || !read_magazines() || !read_huge()) {
+    if (!read_chunks() || !read_windows() || !read_samples() || !read_table() || !read_magazines() || !read_huge()) {
       *error = "its heap can't be read: it changes too fast, or the process has ended";
       return false;
     }
@@ -60,12 +62,40 @@ class Reader {
     words_ = anatomy_["slab.words"];
     offered_ = anatomy_["slab.offered"];
     remote_align_ = anatomy_["slab.remote_align"];
-    for (const char* name : {"table.entries", "table.span", "table.covered", "table.none", "arena.chunks", "chunk.next",
-                             "chunk.bytes", "windows", "windows.count", "window.size", "window.start", "window.bytes",
-                             "huge.root", "huge.kept", "run.left", "run.right", "run.next", "run.size", "kind.slab",
-                             "kind.large", "owner.live", "owner.released", "owner.destroyed", "contexts", "contexts.most",
-                             "contexts.first_stand_in", "context.size", "context.id", "context.counts",
-                             "context.magazines", "magazine.objects", "classes"}) {
+    for (const char* name : {"heap",
+                             "heap.bytes",
+                             "table.entries",
+                             "table.span",
+                             "table.covered",
+                             "table.none",
+                             "arena.chunks",
+                             "chunk.next",
+                             "chunk.bytes",
+                             "windows",
+                             "windows.count",
+                             "window.size",
+                             "window.start",
+                             "window.bytes",
+                             "huge.root",
+                             "huge.kept",
+                             "run.left",
+                             "run.right",
+                             "run.next",
+                             "run.size",
+                             "kind.slab",
+                             "kind.large",
+                             "owner.live",
+                             "owner.released",
+                             "owner.destroyed",
+                             "contexts",
+                             "contexts.most",
+                             "contexts.first_stand_in",
+                             "context.size",
+                             "context.id",
+                             "context.counts",
+                             "context.magazines",
+                             "magazine.objects", "samples.control",
+                             "classes"}) {
       anatomy_[name];
     }
     if (anatomy_.missing().empty()) return true;
@@ -127,6 +157,21 @@ class Reader {
     return is_good_;
   }
 
+  // Records of samples hold addresses of objects, and copies of stacks: they are no roots.
+  bool read_samples() {
+    const std::uint64_t control = anatomy_["samples.control"];
+    std::uint64_t records = 0;
+    std::uint64_t slot_bytes = 0;
+    std::uint64_t slots = 0;
+    if (!word(control + offsetof(meta::SampleControl, records), records) ||
+        !word(control + offsetof(meta::SampleControl, slot_bytes), slot_bytes) ||
+        !word(control + offsetof(meta::SampleControl, slots), slots)) {
+      return false;
+    }
+    if (records != 0) view_.ours.push_back({records, records + slots * slot_bytes});
+    return true;
+  }
+
   bool read_table() {
     const std::uint64_t entries = variable("table.entries");
     const std::uint64_t span = variable("table.span");
@@ -165,7 +210,8 @@ class Reader {
       slab.live[g] = ~(field<std::uint64_t>(header, words_ + g * 8) | field<std::uint64_t>(header, offered_ + g * 8) |
                        field<std::uint64_t>(header, remote + g * 8));
     }
-    for (std::uint64_t granule = start >> kGranuleShift; granule <= (start + bytes * groups * 64 - 1) >> kGranuleShift; ++granule) {
+    for (std::uint64_t granule = start >> kGranuleShift; granule <= (start + bytes * groups * 64 - 1) >> kGranuleShift;
+         ++granule) {
       by_granule_[granule] = slabs_.size();
     }
     slabs_.push_back(std::move(slab));
@@ -179,7 +225,8 @@ class Reader {
     const std::uint64_t classes = anatomy_["classes"];
     const std::uint64_t most = anatomy_["magazine.objects"];
     for (std::uint64_t n = 0; n + 1 < contexts.size() && n < first_stand_in; ++n) {
-      const std::byte* const context = contexts[n + 1] == 0 ? nullptr : piece(contexts[n + 1], anatomy_["context.size"]);
+      const std::byte* const context =
+          contexts[n + 1] == 0 ? nullptr : piece(contexts[n + 1], anatomy_["context.size"]);
       if (context == nullptr || field<std::uint32_t>(context, anatomy_["context.id"]) != n) continue;  // the empty one
       for (std::uint64_t c = 0; c < classes; ++c) {
         const auto count = field<std::uint32_t>(context, anatomy_["context.counts"] + c * 4);
@@ -207,7 +254,8 @@ class Reader {
       const auto start = field<std::uint64_t>(run, start_);
       const auto bytes = field<std::uint64_t>(run, bytes_);
       view_.ours.push_back({start, start + bytes});
-      if (is_live && bytes != 0 && field<std::uint32_t>(run, owner_) == anatomy_["owner.live"]) blocks_.push_back({start, bytes});
+      if (is_live && bytes != 0 && field<std::uint32_t>(run, owner_) == anatomy_["owner.live"])
+        blocks_.push_back({start, bytes});
       return run;
     };
     for (std::size_t n = 0; !todo.empty() && n < kMostGranules; ++n) {
@@ -228,7 +276,8 @@ class Reader {
 
   void enter() {
     for (const Slab& slab : slabs_) {
-      view_.objects.add(slab.start, slab.bytes, static_cast<std::uint32_t>(slab.live.size() * 64), true, slab.live.data());
+      view_.objects.add(slab.start, slab.bytes, static_cast<std::uint32_t>(slab.live.size() * 64), true,
+                        slab.live.data());
     }
     const std::uint64_t live = 1;
     for (const Block& block : blocks_) view_.objects.add(block.start, block.bytes, 1, false, &live);

@@ -37,7 +37,8 @@ Image::~Image() {
 bool Image::prepare(std::uint64_t bytes, std::uint64_t most_bytes) {
   if (room_ == nullptr || most_bytes > room_bytes_) {
     if (room_ != nullptr) munmap(room_, room_bytes_);
-    void* const room = mmap(nullptr, most_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const room =
+        mmap(nullptr, most_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     room_ = room == MAP_FAILED ? nullptr : static_cast<std::byte*>(room);
     room_bytes_ = room_ == nullptr ? 0 : most_bytes;
     if (room_ == nullptr) return false;
@@ -79,7 +80,8 @@ void Image::find_pages(int pagemap, std::size_t number, std::vector<Part>& parts
     for (std::uint64_t n = 0; n < (known > 0 ? known : wanted); ++n, ++page) {
       // Where nothing is known, all are read.
       const std::uint64_t entry = known > 0 ? entries[n] : kPresent;
-      const bool is_there = (entry & (kPresent | kSwapped)) != 0 && (which_[number] == Pages::kTouched || (entry & kOfFile) == 0);
+      const bool is_there =
+          (entry & (kPresent | kSwapped)) != 0 && (which_[number] == Pages::kTouched || (entry & kOfFile) == 0);
       if (!is_there) {
         has_all = false;
         continue;
@@ -162,7 +164,8 @@ bool Image::copy(pid_t pid) {
   };
   std::vector<std::thread> helpers;
   const unsigned processors = std::thread::hardware_concurrency();
-  for (unsigned n = 1; n < std::min(processors, kMostThreads) && n * kPartsOfACall < parts.size(); ++n) helpers.emplace_back(work);
+  for (unsigned n = 1; n < std::min(processors, kMostThreads) && n * kPartsOfACall < parts.size(); ++n)
+    helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   copied_bytes_ = copied.load(std::memory_order_relaxed);  // relaxed: after join()

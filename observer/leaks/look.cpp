@@ -80,21 +80,24 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
   for (const bool slabs : {true, false}) {
     for (std::size_t n = 0; n < spans.size(); ++n) {
       if (spans[n].is_slab != slabs || !has_live(view_.objects, spans[n])) continue;
-      pieces[n] = 1 + image_.add(page_of(spans[n].start), page_of(spans[n].start + spans[n].bytes() + kPage - 1) - page_of(spans[n].start),
+      pieces[n] = 1 + image_.add(page_of(spans[n].start),
+                                 page_of(spans[n].start + spans[n].bytes() + kPage - 1) - page_of(spans[n].start),
                                  Pages::kTouched);
     }
   }
   roots_ = find_roots(view_.mappings, view_.ours, threads, [&target](std::uint64_t address, std::uint64_t& word) {
     return target.read(address, &word, sizeof word);
   });
+  kernel_words_ = target.kernel_words();
   root_pieces_.clear();
   for (const Root& root : roots_.memory) {
     const std::uint64_t start = page_of(root.range.start);
     root_pieces_.push_back(image_.add(start, page_of(root.range.end + kPage - 1) - start, root.pages));
   }
-  const bool is_copied =
-      target.pid() != 0 ? image_.copy(target.pid())
-                        : image_.copy_by([&target](std::uint64_t from, void* to, std::size_t bytes) { return target.read(from, to, bytes); });
+  const bool is_copied = target.pid() != 0 ? image_.copy(target.pid())
+                                           : image_.copy_by([&target](std::uint64_t from, void* to, std::size_t bytes) {
+                                               return target.read(from, to, bytes);
+                                             });
   if (!is_copied) {
     error_ = "process " + std::to_string(target.pid()) + " can't be copied: " + std::strerror(errno);
     return false;
@@ -108,6 +111,7 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
 void Look::mark(const std::vector<ThreadState>& threads) {
   Marker marker(view_.objects);
   for (const std::uint64_t owner : roots_.owners) marker.add_owner(owner);
+  marker.add_root_words(kernel_words_);
   for (const ThreadState& thread : threads) marker.add_root_words(thread.words);
   for (std::size_t n = 0; n < root_pieces_.size(); ++n) {
     const Root& root = roots_.memory[n];

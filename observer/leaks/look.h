@@ -21,11 +21,13 @@ namespace brimful::observer::leaks {
 
 // What a heap consists of, as the observer's model of it says.
 struct HeapView {
-  Objects objects;  // after finish(); memory is not filled in
+  Objects objects;                // after finish(); memory is not filled in
   std::vector<Mapping> mappings;  // by address
   std::vector<Range> ours;        // the allocator's memory: windows, blocks with mappings of their own, its own tables
   std::string library;            // its version
 };
+
+class Anatomy;
 
 // Where the heap and the memory around it are read from: a process, or a core.
 class Target {
@@ -34,8 +36,16 @@ class Target {
   // false: error() says why in one line.
   virtual bool read_heap(HeapView& view) = 0;
   virtual bool read(std::uint64_t address, void* into, std::size_t bytes) = 0;
+  // The library's table of itself, found when the target was opened.
+  virtual Anatomy& anatomy() = 0;
+  // What is mapped where, by address. false: error() says why.
+  virtual bool mappings(std::vector<Mapping>& into) = 0;
+  // Pointers that the kernel keeps for the program.
+  virtual std::vector<std::uint64_t> kernel_words() = 0;
   // Of a core: what the threads' registers were.
   virtual std::vector<ThreadState> threads() = 0;
+  // Address of the samples' control block; 0: not known, or nothing to read it from.
+  virtual std::uint64_t sample_control() = 0;
   [[nodiscard]] virtual pid_t pid() const = 0;  // 0: a core
   [[nodiscard]] virtual std::string program() const = 0;
   [[nodiscard]] virtual std::string error() const = 0;
@@ -67,6 +77,7 @@ class Look {
   HeapView view_;
   Image image_;
   Roots roots_;
+  std::vector<std::uint64_t> kernel_words_;
   std::vector<std::size_t> root_pieces_;
   Bits lost_;
   Bits possibly_;

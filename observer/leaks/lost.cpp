@@ -28,9 +28,7 @@ class Graph {
 
   std::vector<Leak> leaks() {
     std::vector<bool> is_pointed_at(heads_.size());
-    each([&](Object object) {
-      each_target(object, [&](Object target) { is_pointed_at[rank(target)] = true; });
-    });
+    each([&](Object object) { each_target(object, [&](Object target) { is_pointed_at[rank(target)] = true; }); });
     each([&](Object object) {
       if (!is_pointed_at[rank(object)]) follow(object);
     });

@@ -43,8 +43,8 @@ void Objects::finish() {
 }
 
 std::uint32_t Objects::find_among(std::uint64_t address) const {
-  const auto behind =
-      std::upper_bound(spans_.begin(), spans_.end(), address, [](std::uint64_t a, const Span& s) { return a < s.start; });
+  const auto behind = std::upper_bound(spans_.begin(), spans_.end(), address,
+                                       [](std::uint64_t a, const Span& s) { return a < s.start; });
   return static_cast<std::uint32_t>(behind - spans_.begin());  // one more than the number of the span before it
 }
 

@@ -113,7 +113,8 @@ class Objects {
   static constexpr unsigned kLeafShift = 32;
   static constexpr std::uint64_t kLeafEntries = std::uint64_t{1} << (kLeafShift - kGranuleShift);
   static constexpr std::uint32_t kNone = 0;
-  static constexpr std::uint32_t kShared = ~std::uint32_t{0};  // two blocks with mappings of their own meet in a granule
+  static constexpr std::uint32_t kShared =
+      ~std::uint32_t{0};  // two blocks with mappings of their own meet in a granule
 
   [[nodiscard]] std::uint32_t find_among(std::uint64_t address) const;
 

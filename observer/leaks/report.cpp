@@ -3,6 +3,7 @@
 // Text and JSON of report.h.
 #include "leaks/report.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -69,22 +70,23 @@ std::string hexadecimal(const std::string& bytes) {
   return text;
 }
 
+// The type, or where it was allocated, as far as there is room; the address if there is room for it, too.
 std::string what_of(const Group& group, std::size_t width) {
+  constexpr std::size_t kLeast = 24;
+  width = std::max(width, kLeast);
   std::string text = group.type.name;
   if (text.empty() && !group.stack.empty()) text = group.stack.front();
   std::string first = group.addresses.empty() ? "" : address(group.addresses.front());
-  if (group.direct.count > 1 && !first.empty()) first += " …";
+  if (group.direct.count > 1 && !first.empty()) first += " +";
   if (text.empty()) return first;
-  if (text.size() + first.size() + 2 > width && width > 20) {
-    const std::size_t room = width > first.size() + 10 ? width - first.size() - 5 : 8;
-    if (text.size() > room) text = text.substr(0, room) + "…";
-  }
-  return text + "  " + first;
+  if (text.size() > width) return text.substr(0, width - 1) + "…";
+  return text.size() + 2 + first.size() <= width ? text + "  " + first : text;
 }
 
 void add_groups(const Report& report, bool is_possible, const TextOptions& options, std::string& text) {
-  constexpr std::size_t kColumns = 10 + 15 + 10 + 15 + 13 + 2;
-  text += padded("objects", 10) + padded("bytes", 15) + padded("behind", 10) + padded("bytes", 15) + padded("size", 13) + "  what\n";
+  constexpr std::size_t kColumns = 8 + 14 + 8 + 14 + 12 + 2;
+  text += padded("objects", 8) + padded("bytes", 14) + padded("behind", 8) + padded("bytes", 14) + padded("size", 12) +
+          "  what\n";
   std::size_t shown = 0;
   std::size_t left_out = 0;
   for (const Group& group : report.groups) {
@@ -94,9 +96,9 @@ void add_groups(const Report& report, bool is_possible, const TextOptions& optio
       continue;
     }
     ++shown;
-    text += padded(grouped(group.direct.count), 10) + padded(grouped(group.direct.bytes), 15) +
-            padded(grouped(group.indirect.count), 10) + padded(grouped(group.indirect.bytes), 15) +
-            padded(grouped(group.size), 13) + "  " +
+    text += padded(grouped(group.direct.count), 8) + padded(grouped(group.direct.bytes), 14) +
+            padded(grouped(group.indirect.count), 8) + padded(grouped(group.indirect.bytes), 14) +
+            padded(grouped(group.size), 12) + "  " +
             what_of(group, options.width > kColumns ? options.width - kColumns : 0) + "\n";
     for (const std::string& line : group.stack) text += "      " + line + "\n";
     if (options.with_contents) text += dump(group.first_bytes);
@@ -139,15 +141,17 @@ std::string text_of(const Report& report, const TextOptions& options) {
   text += "\n";
   if (lost.count > 0) add_groups(report, false, options, text);
   if (report.possible.count > 0) {
-    text += "possibly lost (only pointers to their inside are left): " + plural(report.possible.count, "object") + ", " +
-            plural(report.possible.bytes, "byte") + (options.with_possible ? "\n" : "; --possibly lists them\n");
+    text += "possibly lost (only pointers to their inside are left): " + plural(report.possible.count, "object") +
+            ", " + plural(report.possible.bytes, "byte") + (options.with_possible ? "\n" : "; --possibly lists them\n");
     if (options.with_possible) add_groups(report, true, options, text);
   }
   if (report.suppressed.count > 0) {
-    text += "suppressed: " + plural(report.suppressed.count, "object") + ", " + plural(report.suppressed.bytes, "byte") + "\n";
+    text += "suppressed: " + plural(report.suppressed.count, "object") + ", " +
+            plural(report.suppressed.bytes, "byte") + "\n";
   }
   if (report.without_second_look > 0) {
-    text += "moving: " + plural(report.without_second_look, "object") + " seemed lost at the first look and not at the second; not counted\n";
+    text += "moving: " + plural(report.without_second_look, "object") +
+            " seemed lost at the first look and not at the second; not counted\n";
   }
   text += "of " + plural(report.live.count, "live object") + ", " + plural(report.live.bytes, "byte");
   for (std::size_t n = 0; n < report.held_seconds.size(); ++n) {

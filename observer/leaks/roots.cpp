@@ -13,11 +13,14 @@
 namespace brimful::observer::leaks {
 namespace {
 
-constexpr std::uint64_t kRedZone = 128;          // System V ABI for AMD64, 3.2.2
-constexpr std::uint64_t kMostDescriptor = 16384;  // a descriptor and static thread-local storage behind it lie so near the end
+constexpr std::uint64_t kRedZone = 128;  // System V ABI for AMD64, 3.2.2
+constexpr std::uint64_t kMostDescriptor =
+    16384;  // a descriptor and static thread-local storage behind it lie so near the end
 constexpr std::uint64_t kDescriptorStep = 64;
 
-bool is_special(const std::string& path) { return path == "[vvar]" || path == "[vdso]" || path == "[vsyscall]" || path == "[vvar_vclock]"; }
+bool is_special(const std::string& path) {
+  return path == "[vvar]" || path == "[vdso]" || path == "[vsyscall]" || path == "[vvar_vclock]";
+}
 
 // The parts of [start, end) that lie in none of `ours`, which is sorted.
 std::vector<Range> without(Range range, const std::vector<Range>& ours) {
@@ -35,7 +38,8 @@ std::vector<Range> without(Range range, const std::vector<Range>& ours) {
 // The thread descriptor near the end of a stack, or 0.
 std::uint64_t descriptor_in(const Mapping& mapping, const ReadWord& read_word) {
   const std::uint64_t least = std::max(mapping.start, mapping.end - std::min(mapping.end, kMostDescriptor));
-  for (std::uint64_t at = (mapping.end - 1) / kDescriptorStep * kDescriptorStep; at >= least && at != 0; at -= kDescriptorStep) {
+  for (std::uint64_t at = (mapping.end - 1) / kDescriptorStep * kDescriptorStep; at >= least && at != 0;
+       at -= kDescriptorStep) {
     std::uint64_t self = 0;
     if (read_word(at, self) && self == at && read_word(at + 16, self) && self == at) return at;
   }

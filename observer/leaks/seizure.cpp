@@ -23,7 +23,8 @@
 namespace brimful::observer::leaks {
 namespace {
 
-constexpr double kPatience = 2.0;  // seconds for a thread to stop: one that sleeps in the kernel without regard to signals does not
+constexpr double kPatience =
+    2.0;  // seconds for a thread to stop: one that sleeps in the kernel without regard to signals does not
 
 double now() {
   timespec t = {};
@@ -60,14 +61,20 @@ std::string refusal(pid_t pid, pid_t tid, int error) {
   }
   const std::string owner = status_field(tid, "Uid:");
   if (geteuid() != 0 && std::strtoul(owner.c_str(), nullptr, 10) != geteuid()) {
-    return name + " belongs to user " + owner.substr(0, owner.find_first_of(" \t")) + ": run this as that user, or as root";
+    return name + " belongs to user " + owner.substr(0, owner.find_first_of(" \t")) +
+           ": run this as that user, or as root";
   }
   const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope.empty() && scope[0] != '0') {
-    return name + " can't be stopped: kernel.yama.ptrace_scope is " + scope.substr(0, 1) +
-           ", which lets only " + (scope[0] == '1' ? "a parent or root" : scope[0] == '2' ? "root" : "nobody") + " trace";
+    return name + " can't be stopped: kernel.yama.ptrace_scope is " + scope.substr(0, 1) + ", which lets only " +
+           (scope[0] == '1'   ? "a parent or root"
+            : scope[0] == '2' ? "root"
+                              : "nobody") +
+           " trace";
   }
-  return name + " can't be stopped: it has given up its dumpable state (prctl(2), PR_SET_DUMPABLE), or a security policy forbids it";
+  return name +
+         " can't be stopped: it has given up its dumpable state (prctl(2), PR_SET_DUMPABLE), or a security policy "
+         "forbids it";
 }
 
 }  // namespace
@@ -92,7 +99,8 @@ bool Seizure::seize(pid_t pid) {
   states_.clear();
   sigset_t late;
   sigemptyset(&late);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGTTOU, SIGTTIN, SIGPIPE}) sigaddset(&late, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGTTOU, SIGTTIN, SIGPIPE})
+    sigaddset(&late, signal);
   sigprocmask(SIG_BLOCK, &late, &signals_before_);
   is_active_ = true;
   began_ = now();
@@ -147,8 +155,9 @@ bool Seizure::wait_for_all() {
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(n));  // it has ended
     } else if (now() > until) {
       const std::string state = status_field(held.tid, "State:");
-      return fail("thread " + std::to_string(held.tid) + " of process " + std::to_string(pid_) + " does not stop (state " +
-                  state.substr(0, state.find(' ')) + "): it waits in the kernel; try again later");
+      return fail("thread " + std::to_string(held.tid) + " of process " + std::to_string(pid_) +
+                  " does not stop (state " + state.substr(0, state.find(' ')) +
+                  "): it waits in the kernel; try again later");
     } else {
       const timespec moment = {0, 20000};
       nanosleep(&moment, nullptr);

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "leaks/anatomy_reader.h"
@@ -26,7 +27,7 @@ class ProcessTarget : public Target {
     if (length > 0) {
       program_ = std::string(path, static_cast<std::size_t>(length));
     } else if (errno == EACCES || errno == EPERM) {
-      error_ = name() + " may not be read: run this as its user, or as root";
+      error_ = "process " + std::to_string(pid_) + " may not be read: run this as its user, or as root";
       return false;
     } else {
       error_ = "there is no process " + std::to_string(pid_) + (errno == ENOENT ? "" : " that runs a program");
@@ -58,7 +59,8 @@ class ProcessTarget : public Target {
       const iovec from = {reinterpret_cast<void*>(address), bytes};
       const ssize_t got = process_vm_readv(pid_, &to, 1, &from, 1, 0);
       if (got <= 0) {
-        if (errno == EPERM) error_ = name() + " may not be read: run this as its user, or as root (kernel.yama.ptrace_scope?)";
+        if (errno == EPERM)
+          error_ = name() + " may not be read: run this as its user, or as root (kernel.yama.ptrace_scope?)";
         return false;
       }
       into = static_cast<char*>(into) + got;
@@ -68,7 +70,26 @@ class ProcessTarget : public Target {
     return true;
   }
 
+  Anatomy& anatomy() override { return anatomy_; }
+  bool mappings(std::vector<Mapping>& into) override { return read_mappings(into); }
+  // What the program gave epoll to remember (epoll_event.data), which is a pointer more often than not, and may be the only
+  // one: /proc/PID/fdinfo shows it.
+  std::vector<std::uint64_t> kernel_words() override {
+    std::vector<std::uint64_t> words;
+    std::error_code error;
+    const std::string folder = "/proc/" + std::to_string(pid_) + "/fdinfo";
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        unsigned long long data = 0;
+        if (std::sscanf(line.c_str(), "tfd: %*d events: %*x data: %llx", &data) == 1) words.push_back(data);
+      }
+    }
+    return words;
+  }
+
   std::vector<ThreadState> threads() override { return {}; }
+  std::uint64_t sample_control() override { return anatomy_["samples.control"]; }
   [[nodiscard]] pid_t pid() const override { return pid_; }
   [[nodiscard]] std::string program() const override { return program_; }
   [[nodiscard]] std::string error() const override { return error_; }

@@ -51,8 +51,9 @@ const Type& Types::of(std::uint64_t first_word) {
   std::uint64_t information = 0;
   std::uint64_t kind = 0;
   std::uint64_t name = 0;
-  if (mapping != nullptr && word_at(first_word - 16, distance) && distance == 0 && word_at(first_word - 8, information) &&
-      word_at(information, kind) && file_at(kind) != nullptr && word_at(information + 8, name)) {
+  if (mapping != nullptr && word_at(first_word - 16, distance) && distance == 0 &&
+      word_at(first_word - 8, information) && word_at(information, kind) && file_at(kind) != nullptr &&
+      word_at(information + 8, name)) {
     place->second = {name_at(name), mapping->path.substr(mapping->path.rfind('/') + 1)};
   }
   return place->second;

@@ -45,6 +45,8 @@ constexpr AnatomyEntry variable(const char* name, const volatile void* address) 
 // A friend of those whose members it names.
 struct Anatomy {
   static constexpr AnatomyEntry kEntries[] = {
+      variable("heap", &pages::heap),
+      number("heap.bytes", sizeof pages::heap),
       variable("table.entries", &pages::heap.table.entries_),
       variable("table.span", &pages::heap.table.span_),
       variable("table.covered", &pages::heap.table.covered_),

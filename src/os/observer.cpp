@@ -4,7 +4,7 @@
 //
 // vfork, because a copy of a large process takes long and may be refused, and because nothing of the copy would be used:
 // the child makes five system calls, none of which touches memory of ours. Rejected: posix_spawn, whose file actions
-// allocate.
+// allocate. System calls go by number, because programs bring functions of these names; vfork can't, as it returns twice.
 #include "os/observer.h"
 
 #include <errno.h>
@@ -12,8 +12,10 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 #include "base/line.h"
 #include "os/errno_guard.h"
@@ -41,29 +43,36 @@ void copy_environment(char** into) {
   into[count] = nullptr;
 }
 
+// Signals as the kernel knows them: a bit each.
+using SignalMask = std::uint64_t;
+
+void set_signal_mask(const SignalMask& mask, SignalMask* before) {
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, before, sizeof mask);
+}
+
 // The child, in the parent's memory: no return, no write to anything that the parent reads but *error.
 [[noreturn]] void become(const char* path, char** arguments, char** variables, int input, int output,
-                         const sigset_t* signals, volatile int* error) {
+                         const SignalMask& signals, volatile int* error) {
   // The program may have closed its first three descriptors, and got them again for the pipe.
   if (input == STDIN_FILENO) {
-    fcntl(input, F_SETFD, 0);
+    syscall(SYS_fcntl, input, F_SETFD, 0);
   } else {
-    dup2(input, STDIN_FILENO);
+    syscall(SYS_dup3, input, STDIN_FILENO, 0);
   }
   if (output >= 0) {
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
+    if (output != STDOUT_FILENO) syscall(SYS_dup3, output, STDOUT_FILENO, 0);
+    if (output != STDERR_FILENO) syscall(SYS_dup3, output, STDERR_FILENO, 0);
   }
-  sigprocmask(SIG_SETMASK, signals, nullptr);
-  execve(path, arguments, variables);
+  set_signal_mask(signals, nullptr);
+  syscall(SYS_execve, path, arguments, variables);
   *error = errno;
-  _exit(127);
+  while (true) syscall(SYS_exit, 127);
 }
 
 void wait_for(pid_t child) {
   int status = 0;
   // ECHILD: the program has its children taken from it (SIG_IGN); then this one has ended, too.
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (syscall(SYS_wait4, child, &status, 0, nullptr) < 0 && errno == EINTR) {
   }
 }
 
@@ -72,34 +81,32 @@ void wait_for(pid_t child) {
 int be_observed_by(const char* path, const char* const* arguments) {
   const ErrnoGuard guard;
   Line number;
-  number << static_cast<std::uint64_t>(getpid());
+  number << static_cast<std::uint64_t>(syscall(SYS_getpid));
   char* list[kMostArguments + 1] = {};
   for (std::size_t n = 0; n < kMostArguments && arguments[n] != nullptr; ++n) {
-    list[n] = const_cast<char*>(strcmp(arguments[n], "%pid") == 0 ? number.data() : arguments[n]);
+    const bool is_number = arguments[n][0] == '%';
+    list[n] = const_cast<char*>(is_number ? number.data() : arguments[n]);
   }
   char* variables[kMostVariables];
   copy_environment(variables);
   int way[2];
-  if (pipe2(way, O_CLOEXEC) != 0) return errno;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &before);
+  if (syscall(SYS_pipe2, way, O_CLOEXEC) != 0) return errno;
+  SignalMask before = 0;
+  set_signal_mask(~SignalMask{0}, &before);
   volatile int error = 0;
   const int output = kept_stderr();
   const pid_t child = vfork();
-  if (child == 0) become(path, list, variables, way[0], output, &before, &error);
+  if (child == 0) become(path, list, variables, way[0], output, before, &error);
   const int result = child < 0 ? errno : error;
-  close(way[0]);
+  syscall(SYS_close, way[0]);
+  // Refused where there is no Yama, and not needed there.
+  if (child > 0) syscall(SYS_prctl, PR_SET_PTRACER, child, 0, 0, 0);
+  syscall(SYS_close, way[1]);
   if (child > 0) {
-    prctl(PR_SET_PTRACER, child, 0, 0, 0);  // refused where there is no Yama, and not needed there
-    close(way[1]);
     wait_for(child);
-    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  } else {
-    close(way[1]);
+    syscall(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
   }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  set_signal_mask(before, nullptr);
   return result;
 }
 

@@ -8,7 +8,7 @@
 
 #include "plant.h"
 
-static std::map<std::string, std::vector<int>>* kept;
+std::map<std::string, std::vector<int>>* kept;
 
 __attribute__((noinline)) static void plant() {
   auto* const text = new std::string(500, 'x');

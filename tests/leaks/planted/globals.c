@@ -6,9 +6,9 @@
 
 #include "plant.h"
 
-static void* in_data[3] = {&in_data, NULL, NULL};
-static void* in_zeros[3];
-static void* read_only;
+void* in_data[3] = {&in_data, NULL, NULL};
+void* in_zeros[3];
+void* read_only;
 
 __attribute__((noinline)) static void plant(void) {
   in_data[1] = malloc(64);

@@ -4,8 +4,8 @@
  */
 #include "plant.h"
 
-static uintptr_t inverted;
-static uint32_t halves[4];
+uintptr_t inverted;
+uint32_t halves[4];
 
 __attribute__((noinline)) static void plant(void) {
   void* block = malloc(128);

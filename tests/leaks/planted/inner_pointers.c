@@ -9,8 +9,8 @@ struct record {
   char text[120];
 };
 
-static char* inside;
-static char* tagged;
+char* inside;
+char* tagged;
 
 __attribute__((noinline)) static void plant(void) {
   struct record* record = calloc(1, sizeof *record);

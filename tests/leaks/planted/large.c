@@ -4,7 +4,7 @@
  */
 #include "plant.h"
 
-static void** kept;
+void** kept;
 
 __attribute__((noinline)) static void plant(void) {
   note(malloc(100000), LOST);

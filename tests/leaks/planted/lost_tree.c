@@ -10,7 +10,7 @@ struct node {
   long key;
 };
 
-static struct node* kept_root;
+struct node* kept_root;
 
 static struct node* grow(int depth, enum plant_kind root, enum plant_kind rest) {
   if (depth == 0) return NULL;

@@ -11,8 +11,8 @@
 #pragma weak brimful_heap_destroy
 #pragma weak brimful_heap_malloc
 
-static brimful_heap* heap;
-static void* kept;
+brimful_heap* heap;
+void* kept;
 
 __attribute__((noinline)) static void plant(void) {
   heap = brimful_heap_create(0);

@@ -7,6 +7,7 @@
  *   planted 0x7f01234567a0 possibly   only a pointer to its inside is left
  *   planted 0x7f01234567b0 kept       the program can get at it, or has freed it
  *
+ * What a program keeps lies in variables that other files could read, so that the compiler stores it.
  * Addresses are kept inverted, so that noting them keeps nothing alive. Then the program scrubs its stack and its
  * registers, and waits for standard input to end ("wait"), or returns from main.
  */
@@ -52,7 +53,8 @@ __attribute__((noinline, unused)) static void tell(void) {
   static const char* const names[] = {"lost", "behind", "possibly", "kept"};
   static char line[96];
   for (unsigned n = 0; n < plant_count; ++n) {
-    const int length = snprintf(line, sizeof line, "planted 0x%jx %s\n", (uintmax_t)~plant_addresses[n], names[plant_kinds[n]]);
+    const int length =
+        snprintf(line, sizeof line, "planted 0x%jx %s\n", (uintmax_t)~plant_addresses[n], names[plant_kinds[n]]);
     if (write(STDOUT_FILENO, line, (size_t)length) != length) abort();
   }
 }

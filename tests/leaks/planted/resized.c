@@ -4,7 +4,7 @@
  */
 #include "plant.h"
 
-static void* kept;
+void* kept;
 
 __attribute__((noinline)) static void plant(void) {
   char* block = malloc(10);

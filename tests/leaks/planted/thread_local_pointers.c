@@ -6,8 +6,8 @@
 
 #include "plant.h"
 
-static __thread void* mine;
-static __thread void* lost_later;
+__thread void* mine;
+__thread void* lost_later;
 static pthread_key_t key;
 static pthread_barrier_t ready;
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// heap/model.h: what is read as a whole, and what it says about one address.
+#include "heap/model.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace brimful::observer::heap {
+namespace {
+
+// Names that the library must have: one that is missing is another version's.
+constexpr const char* kNames[] = {
+    "table.entries", "table.span", "table.covered", "table.none", "table.hugepages", "table.entry_bytes",
+    "table.record_bytes", "hugepage.size", "hugepage.free", "hugepage.dirty", "hugepage.committed",
+    "hugepage.used_once", "hugepage.state", "hugepage.used", "arena.chunks", "chunk.next", "chunk.bytes",
+    "chunk.in_window", "live_map.regions", "live_map.count", "region.size", "region.covered", "region.words",
+    "windows", "windows.count", "window.size", "window.start", "window.bytes", "huge.root", "huge.kept",
+    "header.start", "header.bytes", "header.owner", "header.last_owner", "header.kind", "header.size_class",
+    "header.groups", "slab.words", "slab.offered", "slab.remote_align", "run.left", "run.right", "run.next",
+    "run.granules", "run.size", "kind.slab", "kind.large", "owner.live", "owner.released", "owner.destroyed",
+    "owner.detached", "owner.central", "owner.shared", "owner.moving", "owner.heap", "owner.sampled",
+    "owner.has_remote", "owner.first_special", "contexts", "contexts.most", "contexts.first_stand_in",
+    "context.size", "context.id", "context.counts", "context.magazines", "magazine.objects", "classes",
+    "class.table", "class.size", "class.bytes", "class.groups", "class.granules", "samples.control"};
+
+constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
+constexpr std::size_t kMostChunks = 1 << 20;
+constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 30;
+
+}  // namespace
+
+std::uint64_t Model::word(const std::byte* words, std::uint32_t group) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, words + group * sizeof value, sizeof value);
+  return value;
+}
+
+bool Model::variable(const char* name, std::uint64_t& value) const {
+  return (*read_)(constants_.at(name), &value, sizeof value);
+}
+
+bool Model::read_constants(leaks::Anatomy& anatomy) {
+  for (const char* name : kNames) constants_[name] = anatomy[name];
+  if (anatomy.missing().empty()) return true;
+  error_ = "it has brimful " + anatomy.version() + ", whose anatomy lacks \"" + anatomy.missing() +
+           "\": use the observer of that version";
+  return false;
+}
+
+bool Model::read_classes() {
+  const std::uint64_t size = constants_["class.size"];
+  const std::uint64_t count = std::min<std::uint64_t>(constants_["classes"], 255);
+  std::vector<std::byte> table(count * size);
+  if (!(*read_)(constants_["class.table"], table.data(), table.size())) return false;
+  for (std::uint64_t n = 0; n < count; ++n) {
+    const std::byte* const at = table.data() + n * size;
+    SizeClass size_class = {};
+    std::uint16_t groups = 0;
+    std::uint16_t granules = 0;
+    std::memcpy(&size_class.bytes, at + constants_["class.bytes"], sizeof size_class.bytes);
+    std::memcpy(&groups, at + constants_["class.groups"], sizeof groups);
+    std::memcpy(&granules, at + constants_["class.granules"], sizeof granules);
+    size_class.groups = groups;
+    size_class.granules = granules;
+    classes_.push_back(size_class);
+  }
+  return true;
+}
+
+bool Model::read_windows() {
+  std::uint64_t count = 0;
+  std::uint64_t covered = 0;
+  if (!variable("windows.count", count) || !variable("table.covered", covered)) return false;
+  std::uint64_t first = 0;
+  for (std::uint64_t n = 0; n < std::min<std::uint64_t>(count, 1024); ++n) {
+    const std::uint64_t at = constants_["windows"] + n * constants_["window.size"];
+    std::uint64_t start = 0;
+    std::uint64_t bytes = 0;
+    if (!(*read_)(at + constants_["window.start"], &start, 8) || !(*read_)(at + constants_["window.bytes"], &bytes, 8)) {
+      return false;
+    }
+    const std::uint64_t granules = std::min(bytes >> kGranuleShift, covered - std::min(covered, first));
+    windows_.push_back({{start, start + bytes}, first * kGranuleBytes / kHugepageBytes, start + granules * kGranuleBytes});
+    first += bytes >> kGranuleShift;
+  }
+  return true;
+}
+
+bool Model::read_chunks(Raw& into) {
+  std::uint64_t at = 0;
+  if (!variable("arena.chunks", at)) return false;
+  for (std::size_t n = 0; at != 0 && n < kMostChunks; ++n) {
+    std::uint64_t next = 0;
+    std::uint64_t bytes = 0;
+    if (!(*read_)(at + constants_["chunk.next"], &next, 8) || !(*read_)(at + constants_["chunk.bytes"], &bytes, 8)) {
+      return false;
+    }
+    if (bytes == 0 || bytes > kMostChunkBytes) return false;
+    Copy chunk = {at, std::vector<std::byte>(bytes)};
+    if (!(*read_)(at, chunk.bytes.data(), bytes)) return false;
+    into.chunks.push_back(std::move(chunk));
+    at = next;
+  }
+  std::sort(into.chunks.begin(), into.chunks.end(), [](const Copy& a, const Copy& b) { return a.start < b.start; });
+  return true;
+}
+
+bool Model::read_raw(Raw& into) {
+  // The table first: what it leads to is older than what is read after it, so it is there.
+  std::uint64_t entries = 0;
+  std::uint64_t records = 0;
+  std::uint64_t covered = 0;
+  if (!variable("table.entries", entries) || !variable("table.hugepages", records) || !variable("table.span", span_) ||
+      !variable("table.covered", covered) || covered > kMostGranules) {
+    return false;
+  }
+  into.table.resize(covered);
+  into.records.resize(covered * kGranuleBytes / kHugepageBytes * constants_["hugepage.size"]);
+  if (covered != 0 && (!(*read_)(entries, into.table.data(), covered * 8) ||
+                       !(*read_)(records, into.records.data(), into.records.size()))) {
+    return false;
+  }
+  return read_chunks(into);
+}
+
+const std::byte* Model::piece(const Raw& raw, std::uint64_t address, std::size_t bytes) {
+  const auto behind = std::upper_bound(raw.chunks.begin(), raw.chunks.end(), address,
+                                       [](std::uint64_t a, const Copy& c) { return a < c.start; });
+  if (behind == raw.chunks.begin()) return nullptr;
+  const Copy& chunk = *(behind - 1);
+  const std::uint64_t offset = address - chunk.start;
+  return offset < chunk.bytes.size() && chunk.bytes.size() - offset >= bytes ? chunk.bytes.data() + offset : nullptr;
+}
+
+bool Model::read_live_map() {
+  std::uint64_t count = 0;
+  if (!variable("live_map.count", count)) return false;
+  for (std::uint64_t n = 0; n < std::min<std::uint64_t>(count, 1024); ++n) {
+    const std::uint64_t at = constants_["live_map.regions"] + n * constants_["region.size"];
+    std::uint64_t covered = 0;
+    std::uint64_t words = 0;
+    if (!(*read_)(at + constants_["region.covered"], &covered, 8) || !(*read_)(at + constants_["region.words"], &words, 8)) {
+      return false;
+    }
+    const std::uint64_t bytes = (covered / 16 / 8 + 4095) / 4096 * 4096;  // a bit for each 16 bytes
+    if (covered != 0) metadata_.push_back({words, words + bytes});
+  }
+  return true;
+}
+
+bool Model::read(leaks::Anatomy& anatomy, const leaks::Read& read) {
+  read_ = &read;
+  if (!read_constants(anatomy)) return false;
+  const auto fail = [this] {
+    if (error_.empty()) error_ = "its heap can't be read: the process has ended, or the core lacks this memory";
+    return false;
+  };
+  std::uint64_t entries = 0, entry_bytes = 0, records = 0, record_bytes = 0;
+  if (!read_classes() || !read_windows() || !read_raw(raw_)) return fail();
+  if (!variable("table.entries", entries) || !variable("table.entry_bytes", entry_bytes) ||
+      !variable("table.hugepages", records) || !variable("table.record_bytes", record_bytes) || !read_live_map()) {
+    return fail();
+  }
+  if (entry_bytes != 0) metadata_.push_back({entries, entries + entry_bytes});
+  if (record_bytes != 0) metadata_.push_back({records, records + record_bytes});
+  for (const Copy& chunk : raw_.chunks) {
+    const Range range = {chunk.start, chunk.start + chunk.bytes.size()};
+    const bool in_window = chunk.bytes[constants_["chunk.in_window"]] != std::byte{0};
+    (in_window ? metadata_in_windows_ : metadata_).push_back(range);
+  }
+  for (std::uint64_t n = 0; n < raw_.table.size(); ++n) find_slabs(n);
+  if (!read_magazines() || !read_huge()) return fail();
+  Raw second;
+  if (!read_raw(second)) return fail();
+  std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.start < b.start; });
+  std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.start < b.start; });
+  std::sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return a.address < b.address; });
+  compare(second);
+  return true;
+}
+
+const HugepageRecord* Model::hugepage(std::uint64_t address) const {
+  static thread_local HugepageRecord record;
+  for (const Window& window : windows_) {
+    if (!window.range.holds(address)) continue;
+    const std::uint64_t n = window.first_hugepage + (address - window.range.start) / kHugepageBytes;
+    const std::uint64_t size = constants_.at("hugepage.size");
+    if ((n + 1) * size > raw_.records.size()) return nullptr;
+    const std::byte* const at = raw_.records.data() + n * size;
+    std::memcpy(&record.free, at + constants_.at("hugepage.free"), 4);
+    std::memcpy(&record.dirty, at + constants_.at("hugepage.dirty"), 4);
+    std::memcpy(&record.committed, at + constants_.at("hugepage.committed"), 4);
+    std::memcpy(&record.used_once, at + constants_.at("hugepage.used_once"), 4);
+    record.is_used = static_cast<std::uint64_t>(at[constants_.at("hugepage.state")]) == constants_.at("hugepage.used");
+    return &record;
+  }
+  return nullptr;
+}
+
+const Slab* Model::slab_at(std::uint64_t address) const {
+  const auto behind = std::upper_bound(slabs_.begin(), slabs_.end(), address,
+                                       [](std::uint64_t a, const Slab& s) { return a < s.start; });
+  return behind != slabs_.begin() && address < (behind - 1)->end ? &*(behind - 1) : nullptr;
+}
+
+const Block* Model::block_at(std::uint64_t address) const {
+  const auto behind = std::upper_bound(blocks_.begin(), blocks_.end(), address,
+                                       [](std::uint64_t a, const Block& b) { return a < b.start; });
+  return behind != blocks_.begin() && address < (behind - 1)->end ? &*(behind - 1) : nullptr;
+}
+
+std::uint64_t Model::live_bits(const Slab& slab, std::uint32_t group) const {
+  std::uint64_t live = ~(word(slab.words, group) | word(slab.offered, group) | word(slab.remote, group));
+  const std::uint64_t from = slab.object(std::uint64_t{group} * kGroupObjects);
+  const std::uint64_t to = from + std::uint64_t{slab.object_bytes} * kGroupObjects;
+  auto kept = std::lower_bound(kept_.begin(), kept_.end(), from, [](const Kept& k, std::uint64_t a) { return k.address < a; });
+  for (; kept != kept_.end() && kept->address < to; ++kept) {
+    live &= ~(std::uint64_t{1} << ((kept->address - from) / slab.object_bytes));
+  }
+  return live;
+}
+
+}  // namespace brimful::observer::heap

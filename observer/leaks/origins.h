@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Where lost objects were allocated, as far as they were sampled: the stacks of the samples that still live, by address.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace brimful::observer::stacks {
+class Modules;
+class PerfMap;
+class Samples;
+}  // namespace brimful::observer::stacks
+
+namespace brimful::observer::leaks {
+
+class Origins {
+ public:
+  Origins();
+  ~Origins();
+  Origins(const Origins&) = delete;
+  Origins& operator=(const Origins&) = delete;
+
+  // Reads the samples of a process by the address of their control block. Where there are none, nothing is known later.
+  void read(pid_t pid, std::uint64_t control);
+  // "function (module)", the innermost first, without the library's own; empty: not known.
+  [[nodiscard]] std::vector<std::string> of(std::uint64_t address) const;
+  // The same of the sample of that number, live or freed: its allocation, or its free.
+  [[nodiscard]] std::vector<std::string> allocation(std::uint64_t number) const;
+  [[nodiscard]] std::vector<std::string> release(std::uint64_t number) const;
+
+ private:
+  [[nodiscard]] std::string name_of(int location) const;
+  [[nodiscard]] std::vector<std::string> names_of(int stack) const;
+
+  int root_ = -1;
+  std::unique_ptr<stacks::Modules> modules_;
+  std::unique_ptr<stacks::Samples> samples_;
+  std::unique_ptr<stacks::PerfMap> jit_;
+  std::unordered_map<std::uint64_t, int> stack_at_;
+};
+
+}  // namespace brimful::observer::leaks
