@@ -197,7 +197,7 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
   return hand_out(got.object);
 }
 
-void* allocate_run(std::size_t bytes, std::size_t alignment) {
+[[gnu::always_inline]] inline void* allocate_run(std::size_t bytes, std::size_t alignment) {
   if (void* block = allocate_large_lightly(bytes, alignment)) return block;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
@@ -324,8 +324,9 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
       void* resized =
           heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_sampled(block.run, address, bytes);
       if (resized != nullptr) {
-        interval = heap == 0 ? slots::draws_sample(round_up(bytes, os::page_bytes())) : 0;
-        if (BRIMFUL_LIKELY(interval == 0)) return resized;
+        if (BRIMFUL_LIKELY(slots::sample_interval() == 0 || heap != 0)) return resized;
+        interval = slots::draws_sample(round_up(bytes, os::page_bytes()));
+        if (interval == 0) return resized;
         pointer = resized;
       }
     }

@@ -101,8 +101,6 @@ bool parse_number(Text text, bool is_bytes, std::int64_t* result) {
 // `number` starts as what the word means.
 bool takes_auto(const OptionInfo& option) { return option.is_bytes && option.least == kAutoBytes; }
 
-constexpr const char* kPathOption = "prof_file";
-
 void apply_path(Text value, void (*warn)(const char*)) {
   if (value.size >= kPathBytes) {
     if (warn != nullptr) warn("option \"prof_file\": the path is longer than 1023 letters; ignored");

@@ -101,6 +101,7 @@ inline constexpr OptionInfo kOptions[] = {
 extern Options options;
 
 // Where samples go at exit (BRIMFUL_CONF=prof_file:PATH, or BRIMFUL_PROF_FILE): a text, so it is in no table. "": nowhere.
+inline constexpr const char* kPathOption = "prof_file";
 inline constexpr std::size_t kPathBytes = 1024;
 extern char prof_file[kPathBytes];
 

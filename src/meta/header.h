@@ -108,9 +108,7 @@ struct Slab : Header {
   std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
   std::uint64_t* offered_words() { return words() + BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t); }
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
-  std::atomic_ref<std::uint64_t> offered(unsigned group) {
-    return std::atomic_ref(offered_words()[group]);
-  }
+  std::atomic_ref<std::uint64_t> offered(unsigned group) { return std::atomic_ref(offered_words()[group]); }
 
   // What others freed of the group.
   std::atomic<std::uint64_t>& remote(unsigned group) { return remote(group, groups); }

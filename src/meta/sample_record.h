@@ -83,12 +83,12 @@ struct SampleControl {
   std::atomic<std::uint64_t> generation;  // changes of the interval that the library has seen
   std::uint64_t records;                  // address of slot 0; 0: nothing was ever sampled
   std::uint64_t slot_bytes;
-  std::uint64_t slots;                   // reserved
-  std::atomic<std::uint64_t> used;       // slots that were used, from the first
-  std::atomic<std::uint64_t> taken;      // samples, in all
-  std::atomic<std::uint64_t> freed;      // of these, freed
-  std::atomic<std::uint64_t> lost;       // not recorded: no slot or no memory
-  std::atomic<std::uint64_t> reused;     // records of freed blocks that others have taken the place of
+  std::uint64_t slots;                // reserved
+  std::atomic<std::uint64_t> used;    // slots that were used, from the first
+  std::atomic<std::uint64_t> taken;   // samples, in all
+  std::atomic<std::uint64_t> freed;   // of these, freed
+  std::atomic<std::uint64_t> lost;    // not recorded: no slot or no memory
+  std::atomic<std::uint64_t> reused;  // records of freed blocks that others have taken the place of
   // What all samples so far stand for, and of these the freed ones: estimates without bias, whoever looks how often.
   std::atomic<std::uint64_t> allocated_bytes;  // usable
   std::atomic<std::uint64_t> allocated_1024;   // blocks, in 1024ths

@@ -18,6 +18,7 @@
 #include "slots/magazine.h"
 #include "slots/run_stacks.h"
 #include "slots/samples.h"
+#include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -60,9 +61,11 @@ void rehome(Slab* slab) {
 }
 
 void close_slots(Context* context) {
-  for (Slot& slot : context->slots) {
-    std::atomic_ref(slot.word).store(&arch::brimful_zero_word,
-                                     std::memory_order_relaxed);  // relaxed: the barrier orders it
+  for (std::size_t c = 0; c < kClassCount; ++c) {
+    drop_offer(context, static_cast<ClassId>(c));
+    std::atomic_ref(context->slots[c].word)
+        .store(&arch::brimful_zero_word,
+               std::memory_order_relaxed);  // relaxed: the barrier orders it
   }
 }
 

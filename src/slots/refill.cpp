@@ -39,6 +39,7 @@ constexpr int kAttempts = 8;
 constexpr int kSlabsToTry = 6;
 
 bool empty_slot(Context* context, ClassId size_class) {
+  drop_offer(context, size_class);
   return arch::brimful_seq_empty(context, &context->slots[size_class]) == arch::Outcome::kDone;
 }
 

@@ -49,7 +49,7 @@ struct Samples {
   std::uint32_t first_freed;  // records of freed blocks, the oldest first; slot + 1
   std::uint32_t last_freed;
   std::uint32_t freed;
-  bool is_refused;                 // the system has no address space for us
+  bool is_refused;                  // the system has no address space for us
   List<Slab> partial[kClassCount];  // slabs with objects that may be taken
 };
 BRIMFUL_ZEROS_COLD constinit Samples samples = {};
@@ -72,7 +72,10 @@ double weight_of(const SampleRecord* record) {
 
 void add_estimate(const SampleRecord* record, std::atomic<std::uint64_t>& bytes, std::atomic<std::uint64_t>& in_1024) {
   const double weight = weight_of(record);
-  const auto rounded = [](double value) { return static_cast<std::uint64_t>(value + 0.5); };
+  const auto rounded = [](double value) {
+    const auto whole = static_cast<std::uint64_t>(value);
+    return value - static_cast<double>(whole) < 0.5 ? whole : whole + 1;
+  };
   // relaxed: sums for readers
   bytes.fetch_add(rounded(weight * static_cast<double>(record->usable_bytes)), std::memory_order_relaxed);
   in_1024.fetch_add(rounded(weight * 1024), std::memory_order_relaxed);  // relaxed: as above
@@ -237,7 +240,7 @@ Taken take_object(ClassId size_class) {
   const std::uint32_t slot = take_slot();
   if (slot == 0) return {nullptr, 0};
   unsigned group = 0;
-  while (slab->word(group).load(std::memory_order_relaxed) == 0) ++group;  // relaxed: written under the lock
+  while (slab->word(group).load(std::memory_order_relaxed) == 0) ++group;        // relaxed: written under the lock
   const std::uint64_t free = slab->word(group).load(std::memory_order_relaxed);  // relaxed: as above
   const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(free));
   // relaxed: as above; others get the address from the program
@@ -262,8 +265,10 @@ void end_change(SampleRecord* record) {
                          std::memory_order_release);
 }
 
-constexpr std::uint32_t kStacksAt = sizeof(SampleRecord);
-static_assert(kStacksAt % sizeof(std::uint64_t) == 0);
+constexpr std::uint32_t kLine = 64;
+constexpr std::uint32_t kStacksAt = round_up(sizeof(SampleRecord), kLine);
+static_assert(kStacksAt + 2 * meta::kSampleStackBytes <= meta::kSampleSlotBytes &&
+              meta::kSampleStackBytes % kLine == 0);
 
 void begin_record(std::uint32_t slot, std::uint64_t address, std::size_t requested, std::size_t usable,
                   std::uint64_t interval, std::uint32_t flags) {
@@ -292,7 +297,8 @@ void end_record(std::uint32_t slot, std::uint32_t flags) {
   SampleRecord* record = record_of(slot);
   begin_change(record);
   record->freed_ns = os::monotonic_ns();
-  record->release.stack_offset = kStacksAt + record->allocation.stack_bytes;
+  record->release.stack_offset =
+      kStacksAt + static_cast<std::uint32_t>(round_up(record->allocation.stack_bytes, kLine));
   if (copy_stack(record->release, reinterpret_cast<char*>(record))) flags |= meta::kSampleFreeTruncated;
   record->flags |= flags;
   // relaxed: end_change() publishes it
@@ -373,7 +379,8 @@ SampledUse sampled_use() {
     const auto wanted = static_cast<double>(record->requested_bytes);
     const double weight = weight_of(record);
     // relaxed: the sequence says whether it belongs to the rest
-    const bool is_live = record->state.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(SampleState::kLive);
+    const bool is_live =
+        record->state.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(SampleState::kLive);
     std::atomic_thread_fence(std::memory_order_acquire);  // pairs with: begin_change() (an odd number)
     // relaxed: ordered by the fence
     if (!is_live || before % 2 != 0 || record->sequence.load(std::memory_order_relaxed) != before) continue;

@@ -58,11 +58,16 @@ std::uint64_t renew(Context* context) {
   return interval;
 }
 
-// Whether the slot still leads to the offer that was cut, and it is used up; or nothing was cut.
+bool is_used_up(const std::uint64_t* word) {
+  // relaxed: written in this context
+  return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_relaxed) == 0;
+}
+
+// Whether the slot still leads to the offer that was cut, and it is used up; or nothing was cut. malloc's advance empties
+// the slot on its way to us, and begins only when the offer is used up; all others drop it before they do so.
 bool is_at_point(const SamplePoint& point, const Slot& slot) {
-  if (point.trimmed == nullptr) return true;
-  return slot.word == point.trimmed &&
-         std::atomic_ref(*slot.word).load(std::memory_order_relaxed) == 0;  // relaxed: written in this context
+  if (point.trimmed == nullptr || slot.word == &arch::brimful_zero_word) return true;
+  return slot.word == point.trimmed && is_used_up(slot.word);
 }
 
 }  // namespace
@@ -78,6 +83,16 @@ bool takes_sample(Context* context, ClassId size_class) {
   const bool is_due = point.is_sample && is_at_point(point, context->slots[size_class]);
   draw(point, size_class, interval);
   return is_due;
+}
+
+void drop_offer(Context* context, ClassId size_class) {
+  SamplePoint& point = context->sampling.points[size_class];
+  if (BRIMFUL_LIKELY(point.trimmed == nullptr)) return;
+  if (is_used_up(point.trimmed)) {
+    point.trimmed = nullptr;
+  } else {
+    point = {};
+  }
 }
 
 unsigned room_before_sample(Context* context, ClassId size_class, unsigned count) {

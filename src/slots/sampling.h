@@ -13,8 +13,8 @@
 //
 // Why this is exact though objects that were offered come back unused (a slot is emptied, a slab changes hands): the wait
 // has no memory. That objects were counted off without a point among them says nothing about what comes behind. Only an
-// offer that was cut says that the next one IS a sample; so the point is dropped, and drawn anew, when the slot does not
-// lead to that offer any more. Whether it does never depends on where the point lay.
+// offer that was cut says that the next one IS a sample; so the point is dropped, and drawn anew, when such an offer is
+// taken back (drop_offer). Whether it is never depends on where the point lay.
 //
 // Requests that go through C++ alone (large blocks, objects of the shared slab) are decided one by one. Large blocks from
 // a stack (arch/) count down the bytes of a wait of their own, pages::RunStacks::Clock::until_sample.
@@ -59,14 +59,17 @@ void note_offer(Context* context, ClassId size_class, const std::uint64_t* group
 // The request at hand is the sample that room_before_sample() came to.
 void draw_next_sample(Context* context, ClassId size_class);
 
+// The slot is going to be emptied, whatever it leads to. For a context that nobody runs in, or the caller.
+void drop_offer(Context* context, ClassId size_class);
+
 // One request of so many usable bytes, decided by itself: the interval if it is a sample, else 0. Any moment.
 std::uint64_t draws_sample(std::uint64_t usable_bytes);
 
 // Of large blocks, for the context that this thread runs in. Lossy by design.
-bool takes_run_sample();                         // until_sample has run out
-void set_run_wait(std::int64_t until_sample);    // pages::kNoSample, or:
-std::int64_t draw_run_wait();                    // bytes until the next
-void notice_run_interval(Context* context);      // begins or ends counting when the interval has changed
+bool takes_run_sample();                       // until_sample has run out
+void set_run_wait(std::int64_t until_sample);  // pages::kNoSample, or:
+std::int64_t draw_run_wait();                  // bytes until the next
+void notice_run_interval(Context* context);    // begins or ends counting when the interval has changed
 
 // Changes the interval, 0: off. As a tool would from outside.
 void set_sample_interval(std::uint64_t bytes);

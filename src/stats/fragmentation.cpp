@@ -161,6 +161,7 @@ void take_memory_report(MemoryReport& into) {
   into = MemoryReport();
   pages::Heap& heap = pages::heap;
   const slots::SlowScope scope;  // a handler that allocates must not wait for our lock
+  into.sampled = slots::sampled_use();
   const sync::MutexLock guard(heap.lock);
   add_windows(into);
   heap.huge.visit([&into](const Run& block) {

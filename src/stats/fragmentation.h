@@ -20,6 +20,7 @@
 
 #include "classes/size_classes.h"
 #include "slots/requests.h"
+#include "slots/samples.h"
 
 namespace brimful::stats {
 
@@ -44,6 +45,7 @@ struct MemoryReport {
   std::uint64_t run_free_bytes;   // free granules
   std::uint64_t metadata_bytes;
   std::uint64_t internal_bytes;  // of live_bytes: not asked for (estimate)
+  slots::SampledUse sampled;     // by the samples that are live, while some are: an estimate without bias
 
   [[nodiscard]] std::uint64_t external_bytes() const { return slab_free_bytes + run_free_bytes; }
 };

@@ -45,6 +45,10 @@ void memory_text(Output& out, const MemoryReport& report) {
   line("  resident", resident);
   line("    live objects", report.live_bytes);
   line("      not asked for", report.internal_bytes);
+  if (report.sampled.samples != 0) {
+    line("      by live samples", report.sampled.usable_bytes);
+    line("        not asked for", report.sampled.usable_bytes - report.sampled.requested_bytes);
+  }
   line("    free in slabs", report.slab_free_bytes);
   line("    free runs", report.run_free_bytes);
   line("    metadata", report.metadata_bytes);
@@ -71,6 +75,13 @@ void memory_json(Json& json, const MemoryReport& report) {
   json.thousandths("internal", share(report.internal_bytes, resident));
   json.thousandths("external", share(report.external_bytes(), resident));
   json.thousandths("internal_by_external", share(report.internal_bytes, report.external_bytes()));
+  if (report.sampled.samples != 0) {
+    json.begin("sampled");
+    json.number("samples", report.sampled.samples);
+    json.number("usable", report.sampled.usable_bytes);
+    json.number("requested", report.sampled.requested_bytes);
+    json.end();
+  }
   json.begin("classes");
   for (std::size_t c = 0; c < kClassCount; ++c) {
     if (report.classes[c].slabs == 0) continue;

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/line.h"
 #include "base/units.h"
 #include "config/options.h"
@@ -41,6 +43,7 @@ bool expand(const char* path, char* into) {
     }
     const std::size_t bytes = strlen(number.data());
     if (length + bytes >= config::kPathBytes) return false;
+    // NOLINTNEXTLINE(bugprone-not-null-terminated-result): the end comes behind the last piece
     memcpy(into + length, number.data(), bytes);
     length += bytes;
   }
@@ -90,8 +93,10 @@ std::size_t copy_record(const SampleRecord* record, char* into) {
   const std::uint32_t before = record->sequence.load(std::memory_order_acquire);
   // relaxed: the sequence says whether it belongs to the rest
   if (before % 2 != 0 || record->state.load(std::memory_order_relaxed) == 0) return 0;
-  const std::uint64_t stacks = std::uint64_t{record->allocation.stack_bytes} + record->release.stack_bytes;
-  const std::size_t bytes = sizeof(SampleRecord) + stacks;
+  const auto end_of = [](const meta::SampleStack& stack) {
+    return stack.stack_bytes != 0 ? std::size_t{stack.stack_offset} + stack.stack_bytes : sizeof(SampleRecord);
+  };
+  const std::size_t bytes = std::max(end_of(record->allocation), end_of(record->release));
   if (bytes > meta::kSampleSlotBytes) return 0;
   memcpy(into, static_cast<const void*>(record), bytes);
   std::atomic_thread_fence(std::memory_order_acquire);  // pairs with: begin_change() (an odd number)

@@ -10,7 +10,8 @@
 namespace brimful::sync {
 namespace {
 
-constexpr const char* kNames[kRankCount] = {"list of heaps", "program's heap", "context", "central index", "samples", "heap"};
+constexpr const char* kNames[kRankCount] = {"list of heaps", "program's heap", "context",
+                                            "central index", "samples",        "heap"};
 
 BRIMFUL_TLS std::uint32_t held[kRankCount] = {};
 

@@ -26,12 +26,13 @@
 namespace brimful::slots {
 namespace {
 
+using brimful::testing::use_of;
 using meta::sample_control;
 using meta::SampleRecord;
-using brimful::testing::use_of;
 
 TEST(Exponential, LogarithmIsThatOfLibm) {
-  for (double x = 1e-17; x < 1e6; x *= 1.37) EXPECT_NEAR(natural_log(x), std::log(x), 1e-12 * (1 + std::abs(std::log(x))));
+  for (double x = 1e-17; x < 1e6; x *= 1.37)
+    EXPECT_NEAR(natural_log(x), std::log(x), 1e-12 * (1 + std::abs(std::log(x))));
 }
 
 TEST(Exponential, ChanceIsThatOfLibm) {
@@ -48,7 +49,7 @@ TEST(Exponential, WaitsHaveMeanAndVarianceOne) {
     sum += wait;
     squares += wait * wait;
   }
-  EXPECT_NEAR(sum / kCount, 1, 0.003);      // 3 standard errors
+  EXPECT_NEAR(sum / kCount, 1, 0.003);       // 3 standard errors
   EXPECT_NEAR(squares / kCount, 2, 0.0135);  // likewise: a square's deviation is sqrt(20)
 }
 

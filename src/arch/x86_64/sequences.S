@@ -103,7 +103,6 @@ brimful_rseq_sections_begin:
  * words, with queue = context->queues[class]:
  *   start:
  *     context is not closed, nobody holds its lock, queue.current is there and ours     (else: slow)
- *     the next object is no sample                                  (else: slow, with the slot as it is)
  *     the group just used up, or the first behind it, of which `least` objects are free  (none: slow)
  *     queue.scan behind it                                          (alone it would only skip a group)
  *     slot = {empty, base of the group}
@@ -127,8 +126,6 @@ brimful_rseq_sections_begin:
         jne     \slow
         cmpl    $0, BRIMFUL_CONTEXT_LOCK(%rsi)
         jne     \slow
-        cmpl    $0, BRIMFUL_CONTEXT_SAMPLES(%rsi,%rcx,8)
-        jl      \slow
         leaq    (%rcx,%rcx), %r11
         leaq    BRIMFUL_CONTEXT_QUEUES(%rsi,%r11,8), %r11
         movq    BRIMFUL_QUEUE_CURRENT(%r11), %r10
@@ -193,9 +190,11 @@ brimful_rseq_sections_begin:
         cmpq    %r10, %rax
         movq    %rax, %r10
         jne     .Lchunk_\name
+        movq    %rdx, %rax
+        andq    %r10, %rax
+        popcntq %rax, %rax
 .Loffer_\name:
         andq    %rdx, %r10
-        popcntq %r10, %rax
         cmpl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
         jl      \slow
         subl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
