@@ -36,10 +36,22 @@ CONF = "reserve:64M"
 
 
 def compile_program(source: Path, folder: Path) -> Path:
-    """The program of a source, compiled as a user would."""
+    """The program of a source, compiled as a user would, but for calls that are bound at the start.
+
+    A call that is bound when it is made saves all registers on the stack: old values, too.
+    """
     program = folder / source.stem
     compiler = ["gcc"] if source.suffix == ".c" else ["g++", "-std=c++20"]
-    command = [*compiler, "-O1", "-g", "-fno-builtin", f"-I{ROOT}/include", "-pthread", str(source)]
+    command = [
+        *compiler,
+        "-O1",
+        "-g",
+        "-fno-builtin",
+        "-Wl,-z,now",
+        f"-I{ROOT}/include",
+        "-pthread",
+        str(source),
+    ]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
 
