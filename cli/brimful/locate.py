@@ -43,7 +43,11 @@ def observer() -> str:
         if os.access(path, os.X_OK):
             return os.path.abspath(path)
     packages = "libdw-dev, libiberty-dev and nlohmann-json3-dev"
-    hint = "BRIMFUL_OBSERVER names it" if chosen else f"build it with `make lib`, which needs {packages}"
+    hint = (
+        "BRIMFUL_OBSERVER names it"
+        if chosen
+        else f"build it with `make lib`, which needs {packages}"
+    )
     raise LibraryError(f"no observer at {chosen or own}: {hint}")
 
 

@@ -94,7 +94,8 @@ class Reader {
                              "context.id",
                              "context.counts",
                              "context.magazines",
-                             "magazine.objects", "samples.control",
+                             "magazine.objects",
+                             "samples.control",
                              "classes"}) {
       anatomy_[name];
     }

@@ -17,7 +17,8 @@ bool find_control(pid_t process, std::uint64_t& control, std::string& why) {
     leaks::Mapping mapping;
     char rights[5] = "";
     int path = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %*s %n", &mapping.start, &mapping.end, rights, &path) < 3) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %*s %n", &mapping.start, &mapping.end, rights, &path) < 3)
+      continue;
     mapping.is_readable = rights[0] == 'r';
     mapping.is_executable = rights[2] == 'x';
     mapping.is_shared = rights[3] == 's';

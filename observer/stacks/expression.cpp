@@ -16,21 +16,50 @@ bool combine(unsigned operation, std::vector<std::uint64_t>& words) {
   const auto signed_left = static_cast<std::int64_t>(left);
   const auto signed_right = static_cast<std::int64_t>(right);
   switch (operation) {
-    case DW_OP_plus: left += right; return true;
-    case DW_OP_minus: left -= right; return true;
-    case DW_OP_mul: left *= right; return true;
-    case DW_OP_and: left &= right; return true;
-    case DW_OP_or: left |= right; return true;
-    case DW_OP_xor: left ^= right; return true;
-    case DW_OP_shl: left = right < 64 ? left << right : 0; return true;
-    case DW_OP_shr: left = right < 64 ? left >> right : 0; return true;
-    case DW_OP_eq: left = left == right; return true;
-    case DW_OP_ne: left = left != right; return true;
-    case DW_OP_ge: left = signed_left >= signed_right; return true;
-    case DW_OP_gt: left = signed_left > signed_right; return true;
-    case DW_OP_le: left = signed_left <= signed_right; return true;
-    case DW_OP_lt: left = signed_left < signed_right; return true;
-    default: return false;
+    case DW_OP_plus:
+      left += right;
+      return true;
+    case DW_OP_minus:
+      left -= right;
+      return true;
+    case DW_OP_mul:
+      left *= right;
+      return true;
+    case DW_OP_and:
+      left &= right;
+      return true;
+    case DW_OP_or:
+      left |= right;
+      return true;
+    case DW_OP_xor:
+      left ^= right;
+      return true;
+    case DW_OP_shl:
+      left = right < 64 ? left << right : 0;
+      return true;
+    case DW_OP_shr:
+      left = right < 64 ? left >> right : 0;
+      return true;
+    case DW_OP_eq:
+      left = left == right;
+      return true;
+    case DW_OP_ne:
+      left = left != right;
+      return true;
+    case DW_OP_ge:
+      left = signed_left >= signed_right;
+      return true;
+    case DW_OP_gt:
+      left = signed_left > signed_right;
+      return true;
+    case DW_OP_le:
+      left = signed_left <= signed_right;
+      return true;
+    case DW_OP_lt:
+      left = signed_left < signed_right;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -51,7 +80,9 @@ bool push(const Dwarf_Op& operation, const Registers& registers, std::uint64_t c
       if (!registers.has(static_cast<unsigned>(operation.number))) return false;
       words.push_back(registers.value[operation.number] + operation.number2);
       return true;
-    case DW_OP_call_frame_cfa: words.push_back(cfa); return true;
+    case DW_OP_call_frame_cfa:
+      words.push_back(cfa);
+      return true;
     case DW_OP_addr:
     case DW_OP_const1u:
     case DW_OP_const1s:
@@ -62,8 +93,11 @@ bool push(const Dwarf_Op& operation, const Registers& registers, std::uint64_t c
     case DW_OP_const8u:
     case DW_OP_const8s:
     case DW_OP_constu:
-    case DW_OP_consts: words.push_back(operation.number); return true;
-    default: return false;
+    case DW_OP_consts:
+      words.push_back(operation.number);
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -45,7 +45,9 @@ class Modules {
   bool find(std::uint64_t address, Place& place) const;
 
   // Null if the file could not be read or was another one: such code has no names and no unwind tables.
-  const Module* module(int index) const { return index < 0 ? nullptr : known_[static_cast<std::size_t>(index)].module.get(); }
+  const Module* module(int index) const {
+    return index < 0 ? nullptr : known_[static_cast<std::size_t>(index)].module.get();
+  }
   const std::string& path(int index) const { return known_[static_cast<std::size_t>(index)].path; }
   int count() const { return static_cast<int>(known_.size()); }
 

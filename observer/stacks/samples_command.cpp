@@ -129,7 +129,8 @@ int convert(const Options& options) {
 int samples_command(const std::vector<std::string>& arguments) {
   Options options;
   if (!parse(arguments, options)) {
-    return say("usage: samples PID|FILE [--seconds N] [--interval BYTES] [--from-start] [--then-file PATH] [--off]", kUsage);
+    return say("usage: samples PID|FILE [--seconds N] [--interval BYTES] [--from-start] [--then-file PATH] [--off]",
+               kUsage);
   }
   // libdwfl would ask servers for debug files.
   ::unsetenv("DEBUGINFOD_URLS");

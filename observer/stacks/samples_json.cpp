@@ -21,9 +21,12 @@ constexpr int kVersion = 1;
 
 const char* name_of(End end) {
   switch (end) {
-    case End::kComplete: return "complete";
-    case End::kTruncated: return "truncated";
-    case End::kUnknown: break;
+    case End::kComplete:
+      return "complete";
+    case End::kTruncated:
+      return "truncated";
+    case End::kUnknown:
+      break;
   }
   return "unknown";
 }
@@ -49,8 +52,7 @@ void print(const Session& session, const Report& report) {
   json modules = json::array();
   for (int i = 0; i < session.modules().count(); i++) {
     const Module* module = session.modules().module(i);
-    modules.push_back(
-        {{"path", session.modules().path(i)}, {"build_id", module == nullptr ? "" : module->build_id()}});
+    modules.push_back({{"path", session.modules().path(i)}, {"build_id", module == nullptr ? "" : module->build_id()}});
   }
   json locations = json::array();
   for (const Location& location : found.locations()) locations.push_back(location_json(location, session, jit));
@@ -64,24 +66,15 @@ void print(const Session& session, const Report& report) {
                        s.freed_by, s.flags, s.allocation, s.release});
   }
   const json answer = {
-      {"schema", "brimful-samples"},
-      {"version", kVersion},
-      {"pid", report.process},
-      {"program", report.program},
-      {"name", report.name},
-      {"began_ns", report.began_ns},
-      {"ended_ns", report.ended_ns},
-      {"began_unix", report.began_unix},
-      {"interval", report.interval},
-      {"complete", report.complete},
-      {"ended", report.ended},
-      {"missed", report.missed},
-      {"lost", report.lost},
-      {"allocated_bytes", report.allocated_bytes},
-      {"modules", std::move(modules)},
-      {"locations", std::move(locations)},
-      {"stacks", std::move(stacks)},
-      {"samples", std::move(samples)},
+      {"schema", "brimful-samples"},   {"version", kVersion},
+      {"pid", report.process},         {"program", report.program},
+      {"name", report.name},           {"began_ns", report.began_ns},
+      {"ended_ns", report.ended_ns},   {"began_unix", report.began_unix},
+      {"interval", report.interval},   {"complete", report.complete},
+      {"ended", report.ended},         {"missed", report.missed},
+      {"lost", report.lost},           {"allocated_bytes", report.allocated_bytes},
+      {"modules", std::move(modules)}, {"locations", std::move(locations)},
+      {"stacks", std::move(stacks)},   {"samples", std::move(samples)},
   };
   // A name of a foreign encoding must not make the whole answer unreadable.
   std::cout << answer.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';

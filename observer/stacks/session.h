@@ -17,18 +17,18 @@ namespace brimful::observer::stacks {
 
 struct Request {
   pid_t process = 0;
-  std::uint64_t control = 0;     // address of the control block
-  double seconds = 0;            // 0: until the process ends
-  std::uint64_t interval = 0;    // bytes from one sample to the next, where sampling is off
-  bool from_start = false;       // sampling was on before the program's first allocation
-  bool ignore_interrupt = false; // Ctrl-C is meant for the program; its end is what ends us
+  std::uint64_t control = 0;      // address of the control block
+  double seconds = 0;             // 0: until the process ends
+  std::uint64_t interval = 0;     // bytes from one sample to the next, where sampling is off
+  bool from_start = false;        // sampling was on before the program's first allocation
+  bool ignore_interrupt = false;  // Ctrl-C is meant for the program; its end is what ends us
 };
 
 // What is told beside the samples themselves.
 struct Report {
   pid_t process = 0;
-  std::string program;  // path of the file
-  std::string name;     // what ps calls the process; empty for a file
+  std::string program;         // path of the file
+  std::string name;            // what ps calls the process; empty for a file
   std::uint64_t began_ns = 0;  // CLOCK_MONOTONIC, as in the records
   std::uint64_t ended_ns = 0;
   double began_unix = 0;
@@ -64,7 +64,7 @@ class Session {
   void refresh_mappings();
 
   pid_t process_ = 0;
-  int root_ = -1;  // the process's root folder, which stays readable when it has ended
+  int root_ = -1;          // the process's root folder, which stays readable when it has ended
   int inner_process_ = 0;  // its number in its own container, which perf maps are named after
   std::string program_;
   std::string name_;

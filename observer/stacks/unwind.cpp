@@ -38,7 +38,8 @@ bool Unwinder::has_no_caller(std::uint64_t address) {
   const Row* row = module == nullptr ? nullptr : rows_.at(*module, place.address);
   Registers none;
   bool signal = false;
-  return row != nullptr && row->apply(none, [](std::uint64_t, std::uint64_t&) { return false; }, signal) == Step::kEnd;
+  return row != nullptr && row->apply(
+                               none, [](std::uint64_t, std::uint64_t&) { return false; }, signal) == Step::kEnd;
 }
 
 Step Unwinder::by_frame_pointer(Registers& registers, const ReadWord& read) const {

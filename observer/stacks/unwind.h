@@ -21,9 +21,9 @@ namespace brimful::observer::stacks {
 
 struct Captured {
   Registers registers;
-  std::span<const unsigned char> copy;        // of the stack, from the stack pointer on
-  std::span<const std::uint64_t> addresses;   // return addresses by frame pointers, innermost first
-  bool truncated = false;                     // the copy ends before the stack does
+  std::span<const unsigned char> copy;       // of the stack, from the stack pointer on
+  std::span<const std::uint64_t> addresses;  // return addresses by frame pointers, innermost first
+  bool truncated = false;                    // the copy ends before the stack does
 };
 
 enum class End {

@@ -71,7 +71,8 @@ class Row {
   };
   bool load(Dwarf_CFI* table, std::uint64_t address, std::uint64_t& start, std::uint64_t& end);
   static Rule rule_of(const Dwarf_Op* operations, std::size_t count, const Dwarf_Op* undefined);
-  bool restore(const Rule& rule, const Registers& from, std::uint64_t cfa, const ReadWord& read, std::uint64_t& value) const;
+  bool restore(const Rule& rule, const Registers& from, std::uint64_t cfa, const ReadWord& read,
+               std::uint64_t& value) const;
 
   int cfa_register_ = -1;  // -1: by the operations
   std::int64_t cfa_offset_ = 0;

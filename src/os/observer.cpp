@@ -87,7 +87,8 @@ int be_observed_by(const char* path, const char* const* arguments) {
     const bool is_number = arguments[n][0] == '%';
     list[n] = const_cast<char*>(is_number ? number.data() : arguments[n]);
   }
-  char* variables[kMostVariables];
+  // Cleared: the observer searches our stack for pointers, and what earlier calls left here is none.
+  char* variables[kMostVariables] = {};
   copy_environment(variables);
   int way[2];
   if (syscall(SYS_pipe2, way, O_CLOEXEC) != 0) return errno;

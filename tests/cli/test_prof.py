@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -74,6 +73,9 @@ def clean_environment(**extra: str) -> dict[str, str]:
 @unittest.skipUnless(LIBRARY.exists(), "the release library is not built")
 @unittest.skipUnless(shutil.which("cc"), "no C compiler")
 class Profiles(unittest.TestCase):
+    folder: Path
+    program: Path
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = Path(tempfile.mkdtemp(prefix="brimful-prof-test-"))
@@ -116,7 +118,7 @@ class Profiles(unittest.TestCase):
             process.communicate()
 
     def is_sampling(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether a process samples, by what our own profiler finds: it keeps the interval that is in force."""
+        """Whether it samples, by what our own profiler finds: it keeps an interval that is in force."""
         found = self.answer(process.pid, "--seconds", "0.1", "--interval", "12345")
         return found["interval"] != 12345
 
@@ -127,7 +129,9 @@ class Profiles(unittest.TestCase):
 
     def test_a_stock_process_is_sampled_and_left_as_it_was(self) -> None:
         with self.running(1 << 30, 500) as process:
-            found = self.answer(process.pid, "--seconds", "1", "--interval", "64k", "--view", "allocated")
+            found = self.answer(
+                process.pid, "--seconds", "1", "--interval", "64k", "--view", "allocated"
+            )
             flat = self.functions(found)
             self.assertGreater(flat.get("big_ones", 0), 0, found)
             self.assertGreater(flat.get("small_ones", 0), 0, found)
@@ -170,7 +174,9 @@ class Profiles(unittest.TestCase):
 
     def test_a_process_that_ends_meanwhile_leaves_what_was_seen(self) -> None:
         with self.running(2000, 500) as process:
-            found = self.answer(process.pid, "--seconds", "0", "--interval", "64k", "--view", "allocated")
+            found = self.answer(
+                process.pid, "--seconds", "0", "--interval", "64k", "--view", "allocated"
+            )
             self.assertEqual(found["ended"], "exit")
             self.assertIn("big_ones", self.functions(found))
 
@@ -178,7 +184,9 @@ class Profiles(unittest.TestCase):
 
     def test_estimates_are_within_three_errors_of_the_exact_totals(self) -> None:
         # Two errors hold 95 times of 100, three 997 of 1000, and a test is run often.
-        result = self.prof("--json", "--view", "allocated", "--interval", "256k", "--", self.program, 3000)
+        result = self.prof(
+            "--json", "--view", "allocated", "--interval", "256k", "--", self.program, 3000
+        )
         self.assertEqual(result.returncode, 0, result.stderr)
         exact, rest = result.stdout.split("\n", 1)
         found = json.loads(rest)
@@ -212,8 +220,12 @@ class Profiles(unittest.TestCase):
 
     def test_what_the_library_wrote_at_exit_is_read(self) -> None:
         raw = self.folder / "samples.raw"
-        environment = clean_environment(LD_PRELOAD=str(LIBRARY), BRIMFUL_CONF=f"prof:on,prof_file:{raw}")
-        subprocess.run([str(self.program), "2000"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        environment = clean_environment(
+            LD_PRELOAD=str(LIBRARY), BRIMFUL_CONF=f"prof:on,prof_file:{raw}"
+        )
+        subprocess.run(
+            [str(self.program), "2000"], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
         found = self.answer(raw)
         self.assertIn("keeper", self.functions(found))
         self.assertEqual(found["program"], str(self.program))
@@ -227,8 +239,12 @@ class Profiles(unittest.TestCase):
         program = self.folder / "changed"
         shutil.copy(self.program, program)
         raw = self.folder / "changed.raw"
-        environment = clean_environment(LD_PRELOAD=str(LIBRARY), BRIMFUL_CONF=f"prof:on,prof_file:{raw}")
-        subprocess.run([str(program), "2000"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        environment = clean_environment(
+            LD_PRELOAD=str(LIBRARY), BRIMFUL_CONF=f"prof:on,prof_file:{raw}"
+        )
+        subprocess.run(
+            [str(program), "2000"], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
         time.sleep(1.1)  # times of change are compared in seconds
         program.unlink()
         shutil.copy(self.program, program)
@@ -243,11 +259,22 @@ class Profiles(unittest.TestCase):
     # --- outputs, and differences --------------------------------------------------------------------
 
     def test_files_are_written_and_compared(self) -> None:
-        if subprocess.run(["/usr/bin/python3", "-c", "import google.protobuf"], check=False).returncode:
+        if subprocess.run(
+            ["/usr/bin/python3", "-c", "import google.protobuf"], check=False
+        ).returncode:
             self.skipTest("python3-protobuf is not installed")
         paths = [self.folder / "a.pb.gz", self.folder / "b.pb.gz"]
         for path, rounds in zip(paths, (2000, 6000), strict=True):
-            words = ["--out", path, "--interval", "64k", "--html", f"{path}.html", "--folded", f"{path}.txt"]
+            words = [
+                "--out",
+                path,
+                "--interval",
+                "64k",
+                "--html",
+                f"{path}.html",
+                "--folded",
+                f"{path}.txt",
+            ]
             result = self.prof(*words, "--", self.program, rounds)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("keeper", Path(f"{path}.html").read_text())
@@ -293,4 +320,4 @@ class Profiles(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main())
+    unittest.main()

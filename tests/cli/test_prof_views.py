@@ -125,7 +125,9 @@ class Views(unittest.TestCase):
         self.assertEqual(self.bytes_of("in-use"), {"big": 1 << 26})
 
     def test_allocated_is_all_since_the_beginning(self) -> None:
-        self.assertEqual(self.bytes_of("allocated"), {"small": 1 << 25, "big": (1 << 26) + (1 << 24)})
+        self.assertEqual(
+            self.bytes_of("allocated"), {"small": 1 << 25, "big": (1 << 26) + (1 << 24)}
+        )
 
     def test_lifetimes_are_of_what_was_freed_again(self) -> None:
         self.assertEqual(self.bytes_of("lifetimes"), {"small": 1 << 25, "big": 1 << 24})
@@ -161,7 +163,9 @@ class Outputs(unittest.TestCase):
     def test_the_flame_graph_holds_the_tree_and_nothing_from_a_network(self) -> None:
         page = flame.page("</script>@DATA@", "m", views.in_use(self.recording).amounts)
         self.assertNotRegex(page, r"(src|href)=|https?://|import ")
-        found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+        found = re.search(
+            r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL
+        )
         self.assertIsNotNone(found)
         tree = json.loads(found[1])  # type: ignore[index]
         self.assertEqual(tree["b"], (1 << 25) + (1 << 24))

@@ -125,7 +125,9 @@ class LooksTest(unittest.TestCase):
     def test_a_sampled_leak_has_its_stack_which_can_be_suppressed(self) -> None:
         rules = self.folder / "rules"
         rules.write_text("stack:plant* module:lost_chain\n")
-        with Running(program(self.folder, "lost_chain"), environment=planted.environment(BRIMFUL_PROF="1")) as process:
+        with Running(
+            program(self.folder, "lost_chain"), environment=planted.environment(BRIMFUL_PROF="1")
+        ) as process:
             said = look("--json", process.pid)
             [group] = json.loads(said.stdout)["groups"]
             self.assertEqual(group["stack"][:2], ["plant (lost_chain)", "main (lost_chain)"])

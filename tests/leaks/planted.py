@@ -3,8 +3,8 @@
 """Programs that lose blocks on purpose (planted/): every one is found, and nothing else.
 
 Each program says what it planted, address by address. It is looked at from outside while it waits,
-and once more by itself as it exits (leaks:exit), with every block sampled; each has to be told for what it is. Blocks
-behind lost ones are compared by their number.
+and once more by itself as it exits (leaks:exit), with every block sampled; each has to be told for
+what it is. Blocks behind lost ones are compared by their number.
 
     planted.py [PROGRAM...]
 
@@ -36,10 +36,22 @@ CONF = "reserve:64M"
 
 
 def compile_program(source: Path, folder: Path) -> Path:
-    """The program of a source, compiled as a user would."""
+    """The program of a source, compiled as a user would, but for calls that are bound at the start.
+
+    A call that is bound when it is made saves all registers on the stack: old values, too.
+    """
     program = folder / source.stem
     compiler = ["gcc"] if source.suffix == ".c" else ["g++", "-std=c++20"]
-    command = [*compiler, "-O1", "-g", "-fno-builtin", f"-I{ROOT}/include", "-pthread", str(source)]
+    command = [
+        *compiler,
+        "-O1",
+        "-g",
+        "-fno-builtin",
+        "-Wl,-z,now",
+        f"-I{ROOT}/include",
+        "-pthread",
+        str(source),
+    ]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
 

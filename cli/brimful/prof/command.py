@@ -56,10 +56,18 @@ def prof(
     top: int = typer.Option(20, "--top", min=1, help="How many functions are shown."),
     as_json: bool = typer.Option(False, "--json", help="Print the view as JSON."),
     conf: list[str] = typer.Option(
-        [], "--conf", metavar='"KEY:VALUE,..."', show_default=False, help="With -- COMMAND: options of the library."
+        [],
+        "--conf",
+        metavar='"KEY:VALUE,..."',
+        show_default=False,
+        help="With -- COMMAND: options of the library.",
     ),
     lib: str = typer.Option(
-        None, "--lib", metavar="PATH", show_default=False, help="With -- COMMAND: library to preload."
+        None,
+        "--lib",
+        metavar="PATH",
+        show_default=False,
+        help="With -- COMMAND: library to preload.",
     ),
 ) -> int:
     """Who allocated what a program holds, by sampling it while it runs.
@@ -85,7 +93,13 @@ class _Output:
     """Where the answer goes."""
 
     def __init__(
-        self, view: str, out: str | None, html: str | None, folded: str | None, top: int, as_json: bool
+        self,
+        view: str,
+        out: str | None,
+        html: str | None,
+        folded: str | None,
+        top: int,
+        as_json: bool,
     ) -> None:
         self.view = view
         self.out = out
@@ -184,8 +198,7 @@ def _table(recording: Recording, view: Any, top: int) -> None:
     who = f"process {recording.pid}, " if recording.pid else ""
     name = f"{recording.name} ({recording.program})" if recording.name else recording.program
     console.print(
-        f"{who}{name}, {recording.seconds:.3g} s, one sample in "
-        f"{table.size(recording.interval)}",
+        f"{who}{name}, {recording.seconds:.3g} s, one sample in {table.size(recording.interval)}",
         highlight=False,
         markup=False,
     )
@@ -229,7 +242,9 @@ def _as_json(recording: Recording, view: Any) -> dict[str, Any]:
         "standard_error": view.error,
         "functions": [
             {"name": name, "flat": flat.bytes, "cumulative": cumulative.bytes}
-            for name, (flat, cumulative) in sorted(by_function.items(), key=lambda row: -row[1][0].bytes)
+            for name, (flat, cumulative) in sorted(
+                by_function.items(), key=lambda row: -row[1][0].bytes
+            )
         ],
         "stacks": [
             {"functions": list(functions(stack)), "objects": amount.objects, "bytes": amount.bytes}
@@ -282,7 +297,16 @@ def _diff(before: str, after: str, output: _Output) -> int:
             {"functions": list(functions(stack)), "objects": amount.objects, "bytes": amount.bytes}
             for stack, amount in rows
         ]
-        print(json.dumps({"schema": "brimful-prof-diff", "version": 1, "bytes": grown.bytes, "stacks": stacks}))
+        print(
+            json.dumps(
+                {
+                    "schema": "brimful-prof-diff",
+                    "version": 1,
+                    "bytes": grown.bytes,
+                    "stacks": stacks,
+                }
+            )
+        )
     elif not output.quiet:
         console = Console(soft_wrap=False)
         console.print(f"{meaning}: {table.size(grown.bytes)}\n", highlight=False, markup=False)

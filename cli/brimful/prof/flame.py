@@ -33,7 +33,13 @@ def tree(amounts: Mapping[Stack, Amount]) -> dict[str, Any]:
                 place = f"{line.file}:{line.line}" if line.file and line.line else line.file
                 child = node["c"].setdefault(
                     line.function,
-                    {"n": line.function, "o": 0.0, "b": 0.0, "f": place or location.module, "c": {}},
+                    {
+                        "n": line.function,
+                        "o": 0.0,
+                        "b": 0.0,
+                        "f": place or location.module,
+                        "c": {},
+                    },
                 )
                 child["o"] += amount.objects
                 child["b"] += amount.bytes
@@ -55,8 +61,12 @@ def _listed(root: dict[str, Any]) -> dict[str, Any]:
 def page(title: str, meaning: str, amounts: Mapping[Stack, Amount]) -> str:
     """The whole page."""
     frame = resources.files(__package__).joinpath("flame.html").read_text(encoding="utf-8")
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))  # json goes as deep as the stacks are
+    sys.setrecursionlimit(
+        max(sys.getrecursionlimit(), 100_000)
+    )  # json goes as deep as the stacks are
     # `</script>` in a name would end the data.
-    data = json.dumps(tree(amounts), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(tree(amounts), ensure_ascii=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     values = {"TITLE": html.escape(title), "MEANING": html.escape(meaning), "DATA": data}
     return re.sub("@([A-Z]+)@", lambda match: values[match[1]], frame)

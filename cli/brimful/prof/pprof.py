@@ -64,8 +64,8 @@ class _Writer:
         if not path:
             return 0
         if path not in self.mappings:
-            # Addresses are the file's own, so the mappings of different files would overlap; pprof only wants to
-            # know that names are there and need not be looked up.
+            # Addresses are the file's own, so the mappings of different files would overlap; pprof only
+            # wants to know that names are there and need not be looked up.
             self.mappings[path] = len(self.mappings) + 1
             self.profile.mapping.add(
                 id=self.mappings[path],
@@ -104,9 +104,7 @@ def encode(recording: Recording, view: View) -> bytes:
     profile = writer.profile
     for name, _amounts in columns:
         for kind, unit in (("objects", "count"), ("space", "bytes")):
-            profile.sample_type.add(
-                type=writer.string(f"{name}_{kind}"), unit=writer.string(unit)
-            )
+            profile.sample_type.add(type=writer.string(f"{name}_{kind}"), unit=writer.string(unit))
     everywhere = dict.fromkeys(stack for _, amounts in columns for stack in amounts)
     nothing = Amount()
     for stack in everywhere:

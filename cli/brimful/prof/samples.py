@@ -129,7 +129,9 @@ def _standing_in(samples: list[Sample], since_ns: int, allocated_bytes: int) -> 
         return samples
     factor = (allocated_bytes - live) / freed
     return [
-        dataclasses.replace(s, stands_for=factor) if s.freed_ns and s.allocated_ns >= since_ns else s
+        dataclasses.replace(s, stands_for=factor)
+        if s.freed_ns and s.allocated_ns >= since_ns
+        else s
         for s in samples
     ]
 
@@ -144,12 +146,14 @@ def recording(answer: dict[str, Any]) -> Recording:
         found = tuple(locations[index] for index in entry["locations"])
         last = ENDS.get(entry["end"])
         stacks.append(without_allocator(found) + ((Location((Line(last),)),) if last else ()))
-    samples = [
-        Sample(*row[:10], stack=stacks[row[10]], release=stacks[row[11]] if row[11] >= 0 else ())
-        for row in answer["samples"]
-    ]
+    samples = []
+    for *numbers, allocation, release in answer["samples"]:
+        cells: list[Any] = [*numbers, stacks[allocation], stacks[release] if release >= 0 else ()]
+        samples.append(Sample(*cells))
     if answer["missed"]:
-        samples = _standing_in(samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"])
+        samples = _standing_in(
+            samples, answer["began_ns"] * (not answer["complete"]), answer["allocated_bytes"]
+        )
     return Recording(
         pid=answer["pid"],
         program=answer["program"],

@@ -79,7 +79,9 @@ def show(
         table.add_row(*(cells[column] for column in columns), Text(_cut(name, room)))
     console.print(table)
     if len(rows) > top:
-        console.print(f"… and {len(rows) - top} functions more (--top N shows more)", highlight=False)
+        console.print(
+            f"… and {len(rows) - top} functions more (--top N shows more)", highlight=False
+        )
     console.print()
     _show_stacks(console, amounts, min(top, 5), whole, lifetimes)
 
@@ -91,7 +93,9 @@ def _show_stacks(
     whole: float,
     lifetimes: Mapping[Stack, float] | None,
 ) -> None:
-    for stack, amount in sorted(by_names(amounts).items(), key=lambda row: -abs(row[1].bytes))[:top]:
+    for stack, amount in sorted(by_names(amounts).items(), key=lambda row: -abs(row[1].bytes))[
+        :top
+    ]:
         head = Text.assemble(
             (size(amount.bytes), "bold"),
             f"  {_share(amount.bytes, whole)}  {amount.objects:,.0f} objects",

@@ -17,7 +17,9 @@ class View(Found):
 
     samples: int = 0
     error: float = 0.0  # standard error of the sum of bytes
-    lifetimes: dict[Stack, float] | None = None  # median seconds by plain stack, in the view of that name
+    lifetimes: dict[Stack, float] | None = (
+        None  # median seconds by plain stack, in the view of that name
+    )
 
 
 def _sum(name: str, meaning: str, samples: Iterable[Sample]) -> View:
@@ -36,7 +38,9 @@ def in_use(recording: Recording) -> View:
     """What had not been freed when the recording ended."""
     # Where sampling was on before we came, objects of then are known as well, but not all of them.
     live = (s for s in recording.samples if s.freed_ns == 0)
-    return _sum("in-use", f"not freed at the end, of what{_since(recording) or ' was allocated'}", live)
+    return _sum(
+        "in-use", f"not freed at the end, of what{_since(recording) or ' was allocated'}", live
+    )
 
 
 def allocated(recording: Recording) -> View:
@@ -59,7 +63,9 @@ def lifetimes(recording: Recording) -> View:
     view = _sum("lifetimes", f"freed again, of what{_since(recording) or ' was allocated'}", freed)
     ages: dict[Stack, list[float]] = {}
     for sample in freed:
-        ages.setdefault(plain(sample.stack), []).append((sample.freed_ns - sample.allocated_ns) / 1e9)
+        ages.setdefault(plain(sample.stack), []).append(
+            (sample.freed_ns - sample.allocated_ns) / 1e9
+        )
     view.lifetimes = {stack: statistics.median(found) for stack, found in ages.items()}
     return view
 

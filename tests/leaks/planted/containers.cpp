@@ -33,7 +33,7 @@ __attribute__((noinline)) static void plant() {
 }
 
 int main(int argc, char** argv) {
-  plant();
+  at_depth(plant);
   scrub();
   return finish(argc, argv);
 }

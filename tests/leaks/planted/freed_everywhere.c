@@ -27,7 +27,7 @@ __attribute__((noinline)) static void free_rest(void) {
 
 int main(int argc, char** argv) {
   pthread_t thread;
-  plant();
+  at_depth(plant);
   pthread_create(&thread, NULL, free_them, NULL);
   pthread_join(thread, NULL);
   free_rest();

@@ -32,7 +32,7 @@ __attribute__((noinline)) static void plant(void) {
 }
 
 int main(int argc, char** argv) {
-  plant();
+  at_depth(plant);
   scrub();
   return finish(argc, argv);
 }

@@ -27,7 +27,7 @@ __attribute__((noinline)) static void plant(void) {
 
 int main(int argc, char** argv) {
   if (brimful_heap_create == NULL) return 77;
-  plant();
+  at_depth(plant);
   scrub();
   return finish(argc, argv);
 }

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   pthread_barrier_init(&ready, NULL, 2);
   pthread_create(&thread, NULL, wait_for_ever, NULL);
   pthread_barrier_wait(&ready);
-  plant();
+  at_depth(plant);
   scrub();
   return finish(argc, argv);
 }
