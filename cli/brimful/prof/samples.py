@@ -103,7 +103,8 @@ def _location(entry: dict[str, Any], modules: list[dict[str, Any]]) -> Location:
 
 
 def _is_ours(location: Location) -> bool:
-    return all(_OURS.match(line.function) for line in location.lines)
+    # The last line is the function that the code belongs to; those before it were inlined.
+    return bool(location.lines and _OURS.match(location.lines[-1].function))
 
 
 def without_allocator(stack: Stack, program: str) -> Stack:
