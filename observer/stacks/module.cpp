@@ -76,7 +76,24 @@ std::string name_of(Dwarf_Die* function) {
   if (linkage != nullptr) return demangled(linkage);
   Dwarf_Attribute plain;
   const char* name = dwarf_formstring(dwarf_attr_integrate(function, DW_AT_name, &plain));
-  return name == nullptr ? std::string() : std::string(name);
+  if (name == nullptr) return {};
+  // Of a function with internal linkage that is the last part; the namespaces are what it stands in.
+  std::string whole = name;
+  Dwarf_Die declared = *function;
+  for (const unsigned link : {DW_AT_abstract_origin, DW_AT_specification}) {
+    Dwarf_Attribute reference;
+    Dwarf_Die other;
+    if (dwarf_formref_die(dwarf_attr(&declared, link, &reference), &other) != nullptr) declared = other;
+  }
+  Dwarf_Die* around = nullptr;
+  const int count = dwarf_getscopes_die(&declared, &around);
+  for (int i = 1; i < count; i++) {
+    if (dwarf_tag(&around[i]) != DW_TAG_namespace) continue;
+    const char* outer = dwarf_diename(&around[i]);
+    whole.insert(0, std::string(outer == nullptr ? "(anonymous namespace)" : outer) + "::");
+  }
+  std::free(around);
+  return whole;
 }
 
 // Where the caller of an inlined function stands.

@@ -128,7 +128,7 @@ std::unique_ptr<Module> Modules::open(const Parsed& mapping, std::uint64_t first
   if (module == nullptr || !known) return nullptr;
   const std::string in_memory = first_page == 0 ? std::string() : build_id_in_memory(first_page);
   if (!in_memory.empty()) return in_memory == module->build_id() ? std::move(module) : nullptr;
-  const bool same = status.st_ino == mapping.inode || status.st_ctime < changed_;
+  const bool same = status.st_ino == mapping.inode && (changed_ == 0 || status.st_ctime <= changed_);
   return same ? std::move(module) : nullptr;
 }
 

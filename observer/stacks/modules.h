@@ -4,7 +4,7 @@
 //
 // An address is resolved to its module when the stack is unwound, not when it is named: by then the process may have
 // unloaded the file. A file is believed to be the one that is mapped only if its build-id is that of the memory, or,
-// where the memory isn't there to read (a prof_file), if it is the same inode or hasn't been changed since; a file of
+// where the memory isn't there to read (a prof_file), if it is the same inode and hasn't been changed since; a file of
 // another build would give names that are wrong and look right.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Place {
 class Modules {
  public:
   // `root` is an open folder that the paths of the maps are below (/proc/PID/root, so that containers work), `changed`
-  // the time (seconds since 1970) after which a file without a build-id to compare must not have been changed.
+  // the time (seconds since 1970) after which a file without a build-id to compare must not have been changed; 0: any.
   Modules(int root, Read read, std::int64_t changed) : root_(root), read_(std::move(read)), changed_(changed) {}
   ~Modules();
   Modules(const Modules&) = delete;

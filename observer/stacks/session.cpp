@@ -102,7 +102,6 @@ std::unique_ptr<Session> Session::of_process(pid_t process, std::string& why) {
   const Read read = [process](std::uint64_t address, void* into, std::size_t size) {
     return read_process(process, address, into, size);
   };
-  // Without a build-id, a file must not have changed since this moment; the mapping is older than that.
   session->modules_ = std::make_unique<Modules>(session->root_, read, 0);
   session->samples_ = std::make_unique<Samples>(*session->modules_, read);
   session->refresh_mappings();

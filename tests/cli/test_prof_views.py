@@ -144,6 +144,28 @@ class Views(unittest.TestCase):
         names = [list(stacks.functions(s.stack)) for s in self.recording.samples[1:3]]
         self.assertEqual(names, [["small", "run", "main"], ["big", "main", "[unknown]"]])
 
+    def test_in_a_static_program_the_allocator_is_known_by_its_names(self) -> None:
+        names = ["brimful::slots::copy_stack(char*)", "helper", "malloc", "run", "helper", "main"]
+        stack = tuple(stacks.Location((stacks.Line(name),), 1, "/bin/p") for name in names)
+        found = list(stacks.functions(samples.without_allocator(stack, "/bin/p")))
+        self.assertEqual(found, ["run", "helper", "main"])
+
+    def test_a_library_of_any_name_is_left_out(self) -> None:
+        files = [
+            "/opt/ours.so",
+            "/opt/ours.so",
+            "/usr/lib/libstdc++.so.6",
+            "/bin/p",
+            "/opt/ours.so",
+        ]
+        names = ["ours.so+0x1", "malloc", "operator new(unsigned long)", "main", "again"]
+        stack = tuple(
+            stacks.Location((stacks.Line(name),), 1, file)
+            for name, file in zip(names, files, strict=True)
+        )
+        found = list(stacks.functions(samples.without_allocator(stack, "/bin/p")))
+        self.assertEqual(found, ["main", "again"])
+
     def test_a_recursive_function_counts_once(self) -> None:
         line = stacks.Location((stacks.Line("again"),))
         table = stacks.flat_and_cumulative({(line, line, line): stacks.Amount(1, 100)})

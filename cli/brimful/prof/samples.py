@@ -31,7 +31,8 @@ _OURS = re.compile(
     r"|aligned_alloc|posix_memalign|free|cfree|free_sized|free_aligned_sized"
     r"|operator (new|delete)(\[\])?(\(.*\))?)$"
 )
-_OUR_FILE = re.compile(r"(.*/)?libbrimful(-\w+)?\.so[^/]*$")
+
+_DEEPEST = 12  # calls of ours in a row
 
 
 class FormatError(Exception):
@@ -102,17 +103,28 @@ def _location(entry: dict[str, Any], modules: list[dict[str, Any]]) -> Location:
 
 
 def _is_ours(location: Location) -> bool:
-    if _OUR_FILE.match(location.module):
-        return True
-    return all(_OURS.match(line.function) for line in location.lines)
+    # The last line is the function that the code belongs to; those before it were inlined.
+    return bool(location.lines and _OURS.match(location.lines[-1].function))
 
 
-def without_allocator(stack: Stack) -> Stack:
-    """The stack from the program's own call on."""
+def without_allocator(stack: Stack, program: str) -> Stack:
+    """The stack from the program's own call on.
+
+    A sample is taken inside the allocator: where that has a file of its own, whatever its name, the calls
+    before the first one from elsewhere are its. In the program's own file they are known by their
+    names.
+    """
+    inside = stack[0].module if stack else ""
+    begin = 0
     for at, location in enumerate(stack):
-        if not _is_ours(location):
-            return stack[at:]
-    return stack[-1:]
+        in_library = inside not in ("", program) and location.module == inside
+        # Helpers between two of its functions have names like any.
+        within_reach = inside != program or at < _DEEPEST
+        if in_library or (within_reach and _is_ours(location)):
+            begin = at + 1
+        elif inside != program or at >= _DEEPEST:
+            break
+    return stack[begin:] or stack[-1:]
 
 
 def _standing_in(samples: list[Sample], since_ns: int, allocated_bytes: int) -> list[Sample]:
@@ -145,7 +157,10 @@ def recording(answer: dict[str, Any]) -> Recording:
     for entry in answer["stacks"]:
         found = tuple(locations[index] for index in entry["locations"])
         last = ENDS.get(entry["end"])
-        stacks.append(without_allocator(found) + ((Location((Line(last),)),) if last else ()))
+        stacks.append(
+            without_allocator(found, answer["program"])
+            + ((Location((Line(last),)),) if last else ())
+        )
     samples = []
     for *numbers, allocation, release in answer["samples"]:
         cells: list[Any] = [*numbers, stacks[allocation], stacks[release] if release >= 0 else ()]

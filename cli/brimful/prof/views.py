@@ -31,16 +31,15 @@ def _sum(name: str, meaning: str, samples: Iterable[Sample]) -> View:
 
 
 def _since(recording: Recording) -> str:
-    return "" if recording.complete else f" that was allocated in these {recording.seconds:.3g} s"
+    when = "" if recording.complete else f" in these {recording.seconds:.3g} s"
+    return f"was allocated{when}"
 
 
 def in_use(recording: Recording) -> View:
     """What had not been freed when the recording ended."""
     # Where sampling was on before we came, objects of then are known as well, but not all of them.
     live = (s for s in recording.samples if s.freed_ns == 0)
-    return _sum(
-        "in-use", f"not freed at the end, of what{_since(recording) or ' was allocated'}", live
-    )
+    return _sum("in-use", f"not freed at the end, of what {_since(recording)}", live)
 
 
 def allocated(recording: Recording) -> View:
@@ -48,7 +47,7 @@ def allocated(recording: Recording) -> View:
     begin = 0 if recording.complete else recording.began_ns
     return _sum(
         "allocated",
-        f"all{_since(recording) or ' that was allocated'}",
+        f"all that {_since(recording)}",
         (s for s in recording.samples if s.allocated_ns >= begin),
     )
 
@@ -60,7 +59,7 @@ def lifetimes(recording: Recording) -> View:
         for s in recording.samples
         if s.freed_ns and (recording.complete or s.allocated_ns >= recording.began_ns)
     ]
-    view = _sum("lifetimes", f"freed again, of what{_since(recording) or ' was allocated'}", freed)
+    view = _sum("lifetimes", f"freed again, of what {_since(recording)}", freed)
     ages: dict[Stack, list[float]] = {}
     for sample in freed:
         ages.setdefault(plain(sample.stack), []).append(
