@@ -124,11 +124,15 @@ class Repeats:
     def read(self) -> None:
         file = self.folder / "repeats.jsonl"
         by_name = {test.name: test for test in self.tests}
-        for line in file.read_text().splitlines() if file.exists() else []:
+        text = file.read_text() if file.exists() else ""
+        if text and not text.endswith("\n"):  # the disk was full
+            with file.open("a") as torn:
+                torn.write("\n")
+        for line in text.splitlines():
             try:
                 visit = json.loads(line)
             except ValueError:
-                continue  # the last line of a run whose disk was full
+                continue
             test = by_name.get(visit["test"])
             if test is not None and visit["digest"] == self.digests[test.name]:
                 self.add(test.name, visit["runs"], visit["failures"], visit["skipped"])
