@@ -9,7 +9,7 @@
 #   make test TESTS=unit              only the tests whose name matches (an expression as for ctest -R)
 #   make run RUN_SECONDS=30           stops measuring after about so many seconds, or a round of all programs (shortest)
 #   make test TESTS=debug.unit        the same, and only the build that is named is made
-#   make repeat TESTS=… N=20          each of them so many times, until one fails
+#   make repeat TESTS=… N=20          each of them so many times; a second call goes on where the first was stopped
 #
 # Each task is parallel by itself (JOBS). Two of them at once would build in the same folder, so `make -j` runs them one
 # after the other.
@@ -89,8 +89,8 @@ quick: build/release/build.ninja build/debug/build.ninja ## while you work: unit
 	@tools/run_tests.py build/quick -j $(TEST_JOBS) -L '^quick$$'
 
 .PHONY: repeat
-repeat: build-tests ## N times (20) each test that TESTS names, until one fails
-	@$(CTEST) -R '$(TESTS)' -LE '^long$$' --repeat until-fail:$(N)
+repeat: build-tests ## N times (20) each test that TESTS names; stop and go on; build/test/repeats.jsonl is the tally
+	@tools/repeat_tests.py build/test -R '$(TESTS)' -n $(N) -j $(TEST_JOBS)
 
 .PHONY: test-long
 test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what was done (hours)

@@ -59,14 +59,18 @@ set_target_properties(brimful_inner PROPERTIES
 # anew for each target, because a property of a source holds in one folder only.
 function(compile_together target)
   tell_where_the_observer_is()
-  foreach(source abi/native_statistics alloc/heaps debug/leaks_at_exit pages/free_ranges slots/locked/locked slots/magazine slots/refill
+  foreach(source abi/native_statistics alloc/heaps debug/leaks_at_exit pages/free_ranges slots/background
+      slots/locked/locked slots/magazine slots/refill
       slots/thread slots/user_heap)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/${source}.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
-if(BRIMFUL_SANITIZE OR NOT BRIMFUL_MIDDLE STREQUAL "contexts")
+if(BRIMFUL_SANITIZE OR NOT BRIMFUL_MIDDLE STREQUAL "contexts" OR BRIMFUL_TOGETHER)
   compile_together(brimful_inner)
+  set(brimful_small OFF)
+else()
+  set(brimful_small ON)
 endif()
 
 # A sanitizer build has only the test library: a shared library that holds a sanitizer's run time is of no use.
@@ -102,7 +106,8 @@ file(GLOB brimful_cold CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/slots/reclaim.cpp ${PROJECT_SOURCE_DIR}/src/slots/start.cpp
   ${PROJECT_SOURCE_DIR}/src/slots/thread.cpp ${PROJECT_SOURCE_DIR}/src/slots/free_pages.cpp
   ${PROJECT_SOURCE_DIR}/src/pages/decay.cpp ${PROJECT_SOURCE_DIR}/src/pages/purger.cpp)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
+# Files with options of their own are not compiled together.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND brimful_small)
   set_property(SOURCE ${brimful_cold} APPEND_STRING PROPERTY COMPILE_FLAGS " -Os")
 endif()
 

@@ -6,6 +6,7 @@
 option(BRIMFUL_INTERPOSE "Define malloc, operator new and the rest; OFF leaves only the brimful_* names" ON)
 option(BRIMFUL_ARCH_GENERIC "Use the portable C++ sequences in place of the assembly" OFF)
 option(BRIMFUL_TESTS "Build the tests" OFF)
+option(BRIMFUL_TOGETHER "Compile the library a dozen files at a time: to see that it compiles, not to ship it" OFF)
 set(BRIMFUL_SANITIZE "" CACHE STRING "Comma-separated sanitizers for -fsanitize=; empty for none")
 # For study (docs/design/0010): what the contexts are worth is seen by leaving them out.
 set(BRIMFUL_MIDDLE "contexts" CACHE STRING "The middle layer: contexts, class-mutex or global-lock")

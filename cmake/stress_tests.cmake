@@ -5,6 +5,7 @@
 # are linked with the test library, and their own memory is the system's or the sanitizer's.
 
 set(stress_folder ${PROJECT_SOURCE_DIR}/tests/stress)
+set_property(SOURCE ${stress_folder}/report.cpp PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)  # its kMaxThreads is another
 add_support(stress_support ${stress_folder} "_stress[.]cpp$")
 
 file(GLOB stress_sources CONFIGURE_DEPENDS ${stress_folder}/*_stress.cpp)

@@ -20,6 +20,7 @@ function(add_topology name)
     ${PROJECT_SOURCE_DIR}/src)
   target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:brimful_flags,INTERFACE_COMPILE_DEFINITIONS>)
   target_link_libraries(${name} PRIVATE test_flags Threads::Threads)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
 endfunction()
 
 add_topology(topology ${topology_sources})

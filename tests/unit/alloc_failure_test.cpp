@@ -33,7 +33,7 @@ namespace {
 using testing::Call;
 using testing::FakeOs;
 
-struct Block {
+struct Filled {
   unsigned char* start;
   std::size_t bytes;
   unsigned char value;
@@ -72,7 +72,7 @@ std::size_t some_bytes(std::mt19937_64& random) {
 void grow_large_blocks() {
   constexpr std::size_t kMiB = 1 << 20;
   for (const auto& [from, to] : {std::pair(2 * kMiB, 5 * kMiB), std::pair(10 * kMiB, 13 * kMiB)}) {
-    Block block = {static_cast<unsigned char*>(brimful_malloc(from)), from, 7};
+    Filled block = {static_cast<unsigned char*>(brimful_malloc(from)), from, 7};
     void* neighbour = brimful_malloc(from);
     if (block.start != nullptr) {
       block.fill();
@@ -86,10 +86,10 @@ void grow_large_blocks() {
 }
 
 // Runs the mix and frees all it made. Returns how many requests got NULL.
-int script() {
+int requests() {
   grow_large_blocks();
   std::mt19937_64 random(11);
-  std::vector<Block> live;
+  std::vector<Filled> live;
   int refused = 0;
   const auto check_refusal = [&refused](int error) {
     EXPECT_EQ(error, ENOMEM);
@@ -110,7 +110,7 @@ int script() {
         continue;
       }
       EXPECT_EQ(errno, 0) << "a call that succeeds leaves errno alone";
-      const Block block = {static_cast<unsigned char*>(result), bytes, static_cast<unsigned char>(1 + step % 255)};
+      const Filled block = {static_cast<unsigned char*>(result), bytes, static_cast<unsigned char>(1 + step % 255)};
       EXPECT_GE(brimful_usable_size(result), bytes);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(result) % (choice == 5 ? alignment : 16), 0U);
       if (choice == 3 || choice == 4) {
@@ -119,7 +119,7 @@ int script() {
       block.fill();
       live.push_back(block);
     } else if (choice < 8) {
-      Block& block = live[picked % live.size()];
+      Filled& block = live[picked % live.size()];
       errno = 0;
       void* result = brimful_realloc(block.start, bytes + 1);
       if (result == nullptr) {
@@ -141,7 +141,7 @@ int script() {
     }
     if (step == 75) alloc::trim();
   }
-  for (const Block& block : live) {
+  for (const Filled& block : live) {
     EXPECT_TRUE(block.is_intact(block.bytes));
     errno = 4711;
     brimful_free(block.start);
@@ -186,7 +186,7 @@ class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
     EXPECT_EQ(pipe(ends), 0);
     in_fresh_process([&ends] {
       FakeOs os;
-      EXPECT_EQ(script(), 0);
+      EXPECT_EQ(requests(), 0);
       const std::size_t n = GetParam() ? os.count(*GetParam()) : os.total() - os.count(Call::kUnmap);
       EXPECT_EQ(write(ends[1], &n, sizeof n), static_cast<ssize_t>(sizeof n));
     });
@@ -205,10 +205,10 @@ class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
       in_fresh_process([n, times] {
         FakeOs os;
         GetParam() ? os.fail(*GetParam(), n, times) : os.fail_any(n, times);
-        script();
+        requests();
         EXPECT_GE(os.succeed(), 1U) << "the call to fail did not come";
         EXPECT_EQ(live_objects(), 0U);
-        EXPECT_EQ(script(), 0) << "works as if nothing had happened";
+        EXPECT_EQ(requests(), 0) << "works as if nothing had happened";
         EXPECT_EQ(live_objects(), 0U);
       });
     }
