@@ -17,6 +17,15 @@ static void* make(void* size) {
   return object;
 }
 
+static void* _Atomic of_another;
+
+/* Allocates and stays: its objects remain its own. */
+static void* stay(void* size) {
+  of_another = make(size);
+  for (;;) pause();
+  return NULL;
+}
+
 static void* churn(void* unused) {
   static void* volatile blocks[4096];
   for (unsigned n = 1;; n = n * 1664525U + 1013904223U) {
@@ -38,9 +47,9 @@ int main(int count, char** arguments) {
   uintptr_t freed_at = (uintptr_t)freed;
   free(freed);
   pthread_t thread;
-  void* foreign = NULL;
-  pthread_create(&thread, NULL, make, (void*)1500);
-  pthread_join(thread, &foreign);
+  pthread_create(&thread, NULL, stay, (void*)1500);
+  while (of_another == NULL) usleep(1000);
+  void* foreign = of_another;
   uintptr_t foreign_at = (uintptr_t)foreign;
   free(foreign);
   char* large = make((void*)300000);

@@ -147,7 +147,9 @@ class Inspect(unittest.TestCase):
 
     def test_a_freed_object_of_another_thread_lies_in_a_magazine(self) -> None:
         with Held(self.held, conf="front_end:thread") as held:
-            self.assertEqual(held.see("foreign")["state"], "free")
+            foreign = held.see("foreign")
+            self.assertEqual((foreign["state"], foreign["free_as"]), ("free", "magazine"))
+            self.assertNotEqual(foreign["context"], foreign["slab"]["context"])
 
     def test_a_sampled_object_names_who_allocated_it(self) -> None:
         with Held(self.held, conf="prof:1") as held:
