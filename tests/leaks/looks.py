@@ -130,7 +130,8 @@ class LooksTest(unittest.TestCase):
         ) as process:
             said = look("--json", process.pid)
             [group] = json.loads(said.stdout)["groups"]
-            self.assertEqual(group["stack"][:2], ["plant (lost_chain)", "main (lost_chain)"])
+            self.assertEqual(group["stack"][0], "plant (lost_chain)")
+            self.assertIn("main (lost_chain)", group["stack"])
             self.assertEqual(look("--suppressions", rules, process.pid).returncode, 0)
 
     def test_a_core_tells_what_the_process_does(self) -> None:
