@@ -40,7 +40,7 @@ static inline void note(const void* pointer, enum plant_kind kind) {
 /* Calls `work` so far down the stack that scrub() reaches all that it leaves there: at its own depth, frames of others have
  * holes that nobody writes to. */
 __attribute__((noinline, unused)) static void at_depth(void (*work)(void)) {
-  volatile char room[16 << 10];
+  volatile char room[8 << 10];
   room[0] = 0;
   work();
   room[1] = 0;
