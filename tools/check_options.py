@@ -134,9 +134,7 @@ def manual_faults(options: dict[str, Option], text: str) -> list[str]:
     return faults
 
 
-def text_faults(
-    options: dict[str, Option], of_text: list[str], name: str, text: str
-) -> list[str]:
+def text_faults(options: dict[str, Option], of_text: list[str], name: str, text: str) -> list[str]:
     """Of what a page mentions."""
     faults = []
     for number, line in enumerate(text.split("\n"), 1):

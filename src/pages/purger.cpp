@@ -115,8 +115,8 @@ void note_freed() {
   if (is_waiting() || config::options.purge_delay_ms < 0 || !is_worth_waiting_for(heap.pages.stats().dirty_bytes)) {
     return;
   }
-  memory_waits.store(true, std::memory_order_relaxed);    // relaxed: as above
-  next_tick_ms.store(0, std::memory_order_relaxed);  // relaxed: as in tick()
+  memory_waits.store(true, std::memory_order_relaxed);  // relaxed: as above
+  next_tick_ms.store(0, std::memory_order_relaxed);     // relaxed: as in tick()
 }
 
 bool tick(std::uint64_t now_ms, bool may_purge) {
