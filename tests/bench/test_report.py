@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import fake_results
 
 from brimful.bench import charts, report
-from brimful.bench.charts import look, render
+from brimful.bench.charts import look, parts, render
 from brimful.bench.model import Allocator, Result, Status
 from brimful.bench.summary import summarize
 
@@ -64,7 +64,7 @@ def pictures(page: str) -> list[str]:
 
 def in_words(result: Result) -> str:
     """The page without its charts, which take most of the time: for what is said beside them."""
-    none = charts.Figure("none", report.OVERALL, "Left out", "", absent="No chart.")
+    none = parts.Figure("none", report.OVERALL, "Left out", "", absent="No chart.")
     with mock.patch.object(charts, "figures", return_value=[none]):
         return written(result)
 

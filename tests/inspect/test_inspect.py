@@ -17,6 +17,7 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BRIMFUL_BUILD", ROOT / "build/release")).resolve()
@@ -79,7 +80,7 @@ class Held:
     def pid(self) -> int:
         return self.process.pid
 
-    def see(self, name: str) -> dict:
+    def see(self, name: str) -> dict[str, Any]:
         return json.loads(inspect(self.pid, "--address", self.at[name], "--json").stdout)
 
 
@@ -96,7 +97,7 @@ class Inspect(unittest.TestCase):
     def tearDownClass(cls) -> None:
         shutil.rmtree(cls.folder)
 
-    def observe(self, target: object, *options: str) -> dict:
+    def observe(self, target: object, *options: str) -> dict[str, Any]:
         done = subprocess.run(
             [OBSERVER, "inspect", *options, str(target)], capture_output=True, text=True, timeout=60
         )

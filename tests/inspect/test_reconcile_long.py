@@ -55,7 +55,7 @@ def look(pid: int) -> tuple[int, int]:
     while Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
         time.sleep(0.0005)
     try:
-        command = [BUILD / "brimful-observer", "inspect", "--check", str(pid)]
+        command = [str(BUILD / "brimful-observer"), "inspect", "--check", str(pid)]
         seen = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         return seen["check"]["difference"], PAGE * len(os.listdir(f"/proc/{pid}/task"))
     finally:

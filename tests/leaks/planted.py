@@ -21,6 +21,7 @@ import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BRIMFUL_BUILD", ROOT / "build/release")).resolve()
@@ -70,7 +71,7 @@ def planted(lines: list[str]) -> dict[str, set[int]]:
     return found
 
 
-def faults(plants: dict[str, set[int]], report: dict) -> list[str]:
+def faults(plants: dict[str, set[int]], report: dict[str, Any]) -> list[str]:
     """What the report says otherwise than the program."""
     told: dict[str, set[int]] = {"lost": set(), "possibly": set()}
     for group in report["groups"]:
@@ -92,7 +93,7 @@ def faults(plants: dict[str, set[int]], report: dict) -> list[str]:
     return wrong
 
 
-def look_from_outside(program: Path) -> tuple[dict[str, set[int]], dict] | None:
+def look_from_outside(program: Path) -> tuple[dict[str, set[int]], dict[str, Any]] | None:
     """What the program planted, and what the observer says of it while it waits. None: it can't run."""
     with subprocess.Popen(
         [program, "wait"],
@@ -124,7 +125,7 @@ def look_from_outside(program: Path) -> tuple[dict[str, set[int]], dict] | None:
     return planted(lines), report
 
 
-def look_at_exit(program: Path, folder: Path) -> tuple[dict[str, set[int]], dict]:
+def look_at_exit(program: Path, folder: Path) -> tuple[dict[str, set[int]], dict[str, Any]]:
     """What the program planted, and the report that it had written as it exited."""
     reports = folder / f"{program.name}.reports"
     reports.mkdir()

@@ -14,7 +14,6 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -76,6 +75,9 @@ def sections(data: bytes) -> list[tuple[str, bytes]]:
 class ProfFile(unittest.TestCase):
     """A program and the file that it leaves."""
 
+    folder: tempfile.TemporaryDirectory[str]
+    program: Path
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = tempfile.TemporaryDirectory()
@@ -116,7 +118,7 @@ class ProfFile(unittest.TestCase):
                     (blocks, total, variance), parts = self.run_sampled(conf, most)
                     control = CONTROL.unpack(dict(parts)["CONTROL"])
                     error = (control[13] - total) / math.sqrt(variance)
-                    self.assertLess(abs(error), 4, f"{control[13]} of {total} bytes")
+                    self.assertLess(abs(error), 5, f"{control[13]} of {total} bytes")
                     self.assertLess(abs(control[14] / 1024 / blocks - 1), 0.2)
                     self.assertEqual(control[11], 0, "none is lost")
 
@@ -161,4 +163,4 @@ class ProfFile(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main())
+    unittest.main()
