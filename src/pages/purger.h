@@ -32,8 +32,8 @@ bool is_tick_due(std::uint64_t now_ms);
 // note_freed(). false while the background thread purges, or nobody is to.
 extern constinit std::atomic<bool> memory_waits;
 inline bool is_waiting() {
-  return memory_waits.load(std::memory_order_relaxed);
-}  // relaxed: says how soon to look again
+  return memory_waits.load(std::memory_order_relaxed);  // relaxed: says how soon to look again
+}
 
 // The page heap got memory back. If that is enough to wait for, the next tick() comes at once. Caller holds the heap lock.
 void note_freed();
