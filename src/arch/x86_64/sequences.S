@@ -190,11 +190,9 @@ brimful_rseq_sections_begin:
         cmpq    %r10, %rax
         movq    %rax, %r10
         jne     .Lchunk_\name
-        movq    %rdx, %rax
-        andq    %r10, %rax
-        popcntq %rax, %rax
 .Loffer_\name:
         andq    %rdx, %r10
+        popcntq %r10, %rax
         cmpl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
         jl      \slow
         subl    %eax, BRIMFUL_CONTEXT_SAMPLES(%rsi)
