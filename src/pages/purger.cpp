@@ -30,6 +30,8 @@ constexpr std::size_t kWorthWaitingFor = std::size_t{4} << 20;
 constexpr std::size_t kWaitingShare = 32;
 
 constinit std::atomic<std::uint64_t> next_tick_ms{0};
+// As of the last tick: somebody else purges, or nobody is to.
+constinit std::atomic<bool> is_spared{false};
 
 // Guarded by the heap lock.
 struct Purger {
@@ -112,9 +114,9 @@ bool is_tick_due(std::uint64_t now_ms) {
 }
 
 void note_freed() {
-  if (is_waiting() || config::options.purge_delay_ms < 0 || !is_worth_waiting_for(heap.pages.stats().dirty_bytes)) {
-    return;
-  }
+  // relaxed: as above
+  if (is_waiting() || is_spared.load(std::memory_order_relaxed)) return;
+  if (!is_worth_waiting_for(heap.pages.stats().dirty_bytes)) return;
   memory_waits.store(true, std::memory_order_relaxed);  // relaxed: as above
   next_tick_ms.store(0, std::memory_order_relaxed);     // relaxed: as in tick()
 }
@@ -126,7 +128,9 @@ bool tick(std::uint64_t now_ms, bool may_purge) {
   next_tick_ms.store(now_ms + kTickMs, std::memory_order_relaxed);  // relaxed: as above
   poll_pressure(now_ms);
   const std::int64_t option_ms = config::options.purge_delay_ms;
-  if (option_ms < 0 || !may_purge) {
+  const bool spared = option_ms < 0 || !may_purge;
+  is_spared.store(spared, std::memory_order_relaxed);  // relaxed: as below
+  if (spared) {
     memory_waits.store(false, std::memory_order_relaxed);  // relaxed: as below
     return true;
   }
