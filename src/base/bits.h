@@ -17,6 +17,13 @@ constexpr unsigned count_ones(std::uint64_t word) {
   return static_cast<unsigned>(word * 0x0101010101010101U >> 56);
 }
 
+// The `count` lowest bits that are set; all, if there are no more.
+constexpr std::uint64_t lowest_ones(std::uint64_t word, unsigned count) {
+  std::uint64_t rest = word;
+  for (; count != 0 && rest != 0; --count) rest &= rest - 1;
+  return word ^ rest;
+}
+
 inline constexpr std::uint32_t kAllBits = ~std::uint32_t{0};
 
 // `count` (1 to 32) bits from bit `first` on.

@@ -4,6 +4,7 @@
 #include "slots/offers.h"
 
 #include "arch/sequences.h"
+#include "base/bits.h"
 #include "slots/sampling.h"
 
 namespace brimful::slots {
@@ -16,12 +17,10 @@ constexpr unsigned kSteps = 12;
 
 }  // namespace
 
-std::uint64_t limit_offer(const Context* context, std::uint64_t places, std::uint64_t free) {
+std::uint64_t limit_offer(const Context* context, std::uint64_t objects) {
   const unsigned step = context->offer_step;
-  if (BRIMFUL_LIKELY(step == 0) || step >= kFirstOfGroups) return places;
-  std::uint64_t beyond = free & places;
-  for (unsigned left = 1U << (step - 1); left != 0 && beyond != 0; --left) beyond &= beyond - 1;
-  return places & ~beyond;
+  if (BRIMFUL_LIKELY(step == 0) || step >= kFirstOfGroups) return objects;
+  return lowest_ones(objects, 1U << (step - 1));
 }
 
 void empty_slots(Context* context) {

@@ -23,8 +23,8 @@
 
 namespace brimful::slots {
 
-// `places` with no more of the objects `free` in them than the context is to be offered now: the lowest.
-std::uint64_t limit_offer(const Context* context, std::uint64_t places, std::uint64_t free);
+// Of the objects of a group (a mask) those that the context is to be offered now: all, or the lowest.
+std::uint64_t limit_offer(const Context* context, std::uint64_t objects);
 
 // Memory waits, and 10 ms are over: the slots of the running context are emptied. Takes its lock if it is free.
 void empty_slots(Context* context);

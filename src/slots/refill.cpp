@@ -57,13 +57,6 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
   return places;
 }
 
-// The `count` lowest bits that are set.
-std::uint64_t lowest_of(std::uint64_t bits, unsigned count) {
-  std::uint64_t rest = bits;
-  for (; count != 0; --count) rest &= rest - 1;
-  return bits ^ rest;
-}
-
 // Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
 bool open_more(Slab* slab) {
   if (slab->opened >= slab->groups) return false;
@@ -84,11 +77,11 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const std::uint64_t free = owner_bits(slab, group);
     if (static_cast<int>(count_ones(free)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
-    const std::uint64_t wanted = free & limit_offer(context, places_to_offer(slab, free, least), free);
+    const std::uint64_t wanted = limit_offer(context, free & places_to_offer(slab, free, least));
     const unsigned count = count_ones(wanted);
     const unsigned room = room_before_sample(context, size_class, count);
     if (BRIMFUL_UNLIKELY(room == 0)) return Refill::kSample;
-    const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_of(wanted, room);
+    const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
       return Refill::kMoved;

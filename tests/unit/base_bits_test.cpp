@@ -56,6 +56,14 @@ TEST(Bits, VisitEachRunOnce) {
   }
 }
 
+TEST(Bits, AreTakenFromTheLowest) {
+  EXPECT_EQ(lowest_ones(0xB4, 0), 0U);
+  EXPECT_EQ(lowest_ones(0xB4, 1), 0x04U);
+  EXPECT_EQ(lowest_ones(0xB4, 3), 0x34U);
+  EXPECT_EQ(lowest_ones(0xB4, 5), 0xB4U) << "there are no more";
+  EXPECT_EQ(lowest_ones(~std::uint64_t{0}, 64), ~std::uint64_t{0});
+}
+
 TEST(Bits, StepFromTheFirst) {
   for (unsigned step = 1; step <= 32; step *= 2) {
     std::uint32_t expected = 0;
