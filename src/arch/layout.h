@@ -93,6 +93,9 @@
 #define BRIMFUL_RSEQ_SIGNATURE 0x53053053
 #endif
 
+/* Programs' addresses have so many bits, less the tag of top-byte-ignore; with the widest pages of ARMv8.2. */
+#define BRIMFUL_ADDRESS_BITS 52
+
 /*
  * struct ThreadArea. Where an address takes two instructions to make, and two words can be loaded by one, the addresses
  * that the fast paths need stand beside the thread's own two words.

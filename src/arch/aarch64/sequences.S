@@ -21,6 +21,11 @@
  * The table and its mask are loaded as a pair: the table changes once, at the first malloc, which is before there can be a
  * second thread (pthread_create() allocates); then the mask alone does, and the entry's address depends on it.
  *
+ * Top-byte-ignore: a program may free an address with a tag in its top byte. The table's index has no such bit, and the
+ * exact division drops them for most classes, for others the slow path reports the address: an index that is right is all
+ * that the words need. A magazine keeps addresses, so a free() of another context's object with a tag goes the slow way,
+ * which makes its address from the index.
+ *
  * Branch target identification: functions that are called begin with BTI C. Abort handlers need no landing pad: the kernel
  * goes there from inside a section, in which no indirect branch has been taken. The two functions with a frame
  * sign their return address.
@@ -558,6 +563,8 @@ FUNCTION brimful_free
         orr     x6, x6, x7
         lsr     x6, x6, x3
         tbnz    x6, #0, .Lfree_slowly
+        lsr     x6, x0, #BRIMFUL_ADDRESS_BITS
+        cbnz    x6, .Lfree_slowly
         ldrb    w6, [x2, #BRIMFUL_HEADER_CLASS]
         ldr     x7, [CONTEXTS, w5, sxtw #3]
         CHECK_ACTIVE x7, w5, .Lfree_slowly
