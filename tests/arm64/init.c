@@ -78,6 +78,12 @@ static void run(char* line) {
   }
 }
 
+static void write_to(const char* path, const char* text) {
+  const int file = open(path, O_WRONLY);
+  if (file < 0 || write(file, text, strlen(text)) < 0) perror(path);
+  close(file);
+}
+
 int main(void) {
   setvbuf(stdout, NULL, _IONBF, 0);
   mkdir("/proc", 0755);
@@ -88,6 +94,9 @@ int main(void) {
   mount("sysfs", "/sys", "sysfs", 0, NULL);
   mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
   mount("tmpfs", "/tmp", "tmpfs", 0, NULL);
+  // The kernel says where a program crashed, with its registers.
+  write_to("/proc/sys/debug/exception-trace", "1");
+  write_to("/proc/sys/kernel/printk", "7");
   struct utsname machine;
   uname(&machine);
   printf("machine: %s %s, %ld processors, pages of %ld bytes\n", machine.release, machine.machine,
