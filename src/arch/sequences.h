@@ -182,7 +182,13 @@ static_assert(offsetof(ThreadArea, context_id) == BRIMFUL_THREAD_ID &&
 template <class B>
 constexpr ThreadArea first_thread_area([[maybe_unused]] const B& block, const std::uint32_t* id, std::uint64_t* cs) {
 #if BRIMFUL_THREAD_TABLES
-  return {id,         cs, &block, &block.contexts[1], &block.sizes[0], brimful_section_brimful_malloc, &brimful_hot,
+  return {id,
+          cs,
+          &block,
+          &block.contexts[1],
+          &block.sizes[0],
+          brimful_section_brimful_malloc,
+          &brimful_hot,
           brimful_section_free};
 #else
   return {id, cs};

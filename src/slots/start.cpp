@@ -77,8 +77,7 @@ namespace arch {
 extern "C" {
 constinit brimful_hot_globals brimful_hot = {slots::kFirstTable, 0};
 constinit Block brimful_block(&slots::empty_context);
-BRIMFUL_TLS ThreadArea brimful_thread =
-    first_thread_area(brimful_block, &slots::no_context_id, &slots::no_rseq_cs);
+BRIMFUL_TLS ThreadArea brimful_thread = first_thread_area(brimful_block, &slots::no_context_id, &slots::no_rseq_cs);
 }
 }  // namespace arch
 }  // namespace brimful

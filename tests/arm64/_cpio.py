@@ -24,12 +24,7 @@ def _entry(number: int, name: str, mode: int, content: bytes) -> bytes:
 
 def archive(files: dict[str, bytes]) -> bytes:
     """The files by their names from the root on, without a leading slash; all may be executed."""
-    folders = {
-        str(parent)
-        for name in files
-        for parent in Path(name).parents
-        if parent != Path()
-    }
+    folders = {str(parent) for name in files for parent in Path(name).parents if parent != Path()}
     parts = [
         _entry(number, name, FOLDER, b"") for number, name in enumerate(sorted(folders), start=1)
     ]

