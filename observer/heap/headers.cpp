@@ -34,8 +34,9 @@ bool Model::add_slab(const std::byte* header, std::uint64_t address) {
   if (slab.groups != shape.groups || slab.object_bytes != shape.bytes || shape.bytes == 0) return false;
   slab.end = slab.start + shape.granules * kGranuleBytes;
   const std::uint64_t align = layout_->slab_remote_align;
-  const std::uint64_t remote = layout_->slab_offered + (slab.groups * 8 + align - 1) / align * align;
-  const std::byte* const all = piece(raw_, address, remote + slab.groups * 8);
+  const std::uint64_t words = slab.groups * std::uint64_t{8};
+  const std::uint64_t remote = layout_->slab_offered + (words + align - 1) / align * align;
+  const std::byte* const all = piece(raw_, address, remote + words);
   if (all == nullptr) return false;
   slab.words = all + layout_->slab_words;
   slab.offered = all + layout_->slab_offered;
@@ -132,7 +133,7 @@ void Model::compare(const Raw& second) {
   }
   const std::uint64_t align = layout_->slab_remote_align;
   for (Slab& slab : slabs_) {
-    const std::uint64_t words = slab.groups * 8;
+    const std::uint64_t words = slab.groups * std::uint64_t{8};
     const std::uint64_t remote = layout_->slab_offered + (words + align - 1) / align * align;
     const std::byte* const again = piece(second, slab.header, remote + words);
     slab.is_moving = again == nullptr || field<std::uint64_t>(again, layout_->header_start) != slab.start ||
