@@ -106,6 +106,15 @@ bool read_process(pid_t pid, std::uint64_t address, void* into, std::size_t byte
   return true;
 }
 
+pid_t inner_number(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    // The numbers from the outermost namespace to its own.
+    if (line.compare(0, 6, "NSpid:") == 0) return std::atoi(line.c_str() + line.rfind('\t') + 1);
+  }
+  return pid;
+}
+
 std::vector<Mapping> mappings_of(pid_t pid) {
   std::vector<Mapping> mappings;
   std::ifstream file("/proc/" + std::to_string(pid) + "/maps");

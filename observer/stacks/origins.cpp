@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "memory/process.h"
 #include "stacks/live_samples.h"
 #include "stacks/modules.h"
 #include "stacks/names.h"
@@ -46,8 +47,8 @@ void Origins::read(memory::Target& target) {
   samples_ = std::make_unique<Samples>(*modules_, read);
   modules_->update(target.maps());
   const pid_t pid = target.pid();
-  jit_ = std::make_unique<PerfMap>(
-      pid == 0 ? std::string() : text_of_file(target.root() + "/tmp/perf-" + std::to_string(pid) + ".map"));
+  const std::string map = "/tmp/perf-" + std::to_string(memory::inner_number(pid)) + ".map";
+  jit_ = std::make_unique<PerfMap>(pid == 0 ? std::string() : text_of_file(target.root() + map));
   LiveSamples live = pid == 0 ? LiveSamples(read, control) : LiveSamples(pid, control);
   if (!live.look() || !live.poll(*samples_)) return;
   for (const Sample& sample : samples_->samples()) {
