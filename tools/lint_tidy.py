@@ -86,10 +86,14 @@ class Linter:
     def __init__(self, files: dict[Path, tuple[str, ...]]) -> None:
         self.flags = files
         library = ("src", "include")
-        self.settings = {"src": settings_digest(library), "observer": settings_digest((*library, "observer"))}
+        self.settings = {
+            "src": settings_digest(library),
+            "observer": settings_digest((*library, "observer")),
+        }
 
     def mark(self, file: Path) -> Path:
-        text = self.settings[file.relative_to(ROOT).parts[0]] + "\n".join([str(file), *self.flags[file]]).encode()
+        settings = self.settings[file.relative_to(ROOT).parts[0]]
+        text = settings + "\n".join([str(file), *self.flags[file]]).encode()
         return CACHE / hashlib.sha256(text + file.read_bytes()).hexdigest()
 
     def run(self, file: Path, flags: tuple[str, ...]) -> subprocess.CompletedProcess[str]:

@@ -55,6 +55,8 @@ def brimful(*words: object) -> subprocess.CompletedProcess[str]:
 
 class Containers(unittest.TestCase):
     command: list[str]
+    started: subprocess.Popen[str]
+    pid: int
 
     @classmethod
     def setUpClass(cls) -> None:

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,26 @@ class LooksTest(unittest.TestCase):
         cut = self.folder / "cut"
         cut.write_bytes(core.read_bytes()[:200000])
         self.assert_refused(look(cut), "is cut off")
+
+    def test_a_core_has_all_of_the_heap_and_nothing_of_what_was_never_used(self) -> None:
+        for reserve in ("32G", "4M"):  # the latter in many windows
+            environment = planted.environment(BRIMFUL_RESERVE=reserve)
+            with Running(
+                program(self.folder, "grown"), environment=environment, cwd=self.folder
+            ) as process:
+                cores: list[Path] = []
+                if shutil.which("gcore"):
+                    command = ["gcore", "-o", str(self.folder / "gdb"), str(process.pid)]
+                    subprocess.run(command, capture_output=True, check=False)
+                    cores += self.folder.glob("gdb.*")
+                cores.append(self.core_of(process))
+            for core in cores:
+                # gdb before version 15 writes holes out, and each reservation of ours would be 32 GiB.
+                self.assertLess(core.stat().st_size, 1 << 30, core.name)
+                seen = json.loads(look("--json", core).stdout)
+                self.assertEqual(seen["lost"]["count"], 0, core.name)
+                self.assertGreaterEqual(seen["live"]["count"], 400, core.name)
+                core.unlink()
 
     def test_a_core_names_stacks_while_its_files_are_those_that_it_was_of(self) -> None:
         path = program(self.folder, "lost_chain")
