@@ -22,6 +22,7 @@
 #include "pages/purger.h"
 #include "pages/run_stacks.h"
 #include "slots/front_end.h"
+#include "slots/guards.h"
 #include "slots/requests.h"
 #include "slots/samples.h"
 #include "slots/sampling.h"
@@ -39,8 +40,9 @@ struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
   Run* run = nullptr;  // a large or huge block
+  const meta::GuardRecord* guarded = nullptr;
 
-  [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr; }
+  [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr || guarded != nullptr; }
 };
 
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
@@ -114,6 +116,7 @@ void check_destroyed(std::uint64_t address, const char* call) {
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
   Block block = find_in_windows(address);
+  if (!block.exists() && slots::is_guarded(address)) block.guarded = &slots::guarded_at(address, call);
   if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
   if (BRIMFUL_UNLIKELY(!block.exists())) {
     check_destroyed(address, call);
@@ -137,7 +140,10 @@ void check_live(const Block& block, const char* call) {
   if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
 
-std::size_t bytes_of(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
+std::size_t bytes_of(const Block& block) {
+  if (BRIMFUL_UNLIKELY(block.guarded != nullptr)) return block.guarded->bytes;
+  return block.slab != nullptr ? block.slab->bytes : block.run->bytes;
+}
 
 // realloc() leaves an object where it is while it fits and at least half of it is used.
 bool may_stay(std::size_t bytes, std::size_t usable) {
@@ -155,14 +161,19 @@ void* hand_out(void* object) {
 }
 
 std::uint32_t heap_number(const Block& block) {
+  if (BRIMFUL_UNLIKELY(block.guarded != nullptr)) return 0;
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
 }
 
-// Frees of samples, as any moment allows.
+// Frees of samples and of guarded objects, as any moment allows.
 BRIMFUL_COLD void free_sampled(Slab* slab, std::uint64_t index) {
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   slots::free_sampled(slab, index, scope.nested());
+}
+BRIMFUL_COLD void free_guarded(std::uint64_t address) {
+  const os::ErrnoGuard errno_guard;
+  slots::free_guarded(address, "free");
 }
 BRIMFUL_COLD void end_large_sample(Run* run) {
   const os::ErrnoGuard errno_guard;
@@ -190,6 +201,12 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
   prepare_emergency();
   slots::count_request(index, bytes, kSizeClasses[index].bytes);
   slots::Allocation got = slots::allocate(static_cast<ClassId>(index));
+  if (BRIMFUL_UNLIKELY(got.is_guarded)) {
+    if (void* guarded = slots::allocate_guarded(bytes)) return guarded;
+    // One like any. If that is chosen as well, nearly all are: then of the shared slab.
+    got = slots::allocate(static_cast<ClassId>(index));
+    if (got.is_guarded) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
+  }
   if (BRIMFUL_UNLIKELY(got.sample_interval != 0)) {
     got.object = slots::allocate_sampled(static_cast<ClassId>(index), bytes, got.sample_interval);
     if (got.object == nullptr) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
@@ -320,7 +337,7 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
     heap = heap_number(block);
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
-    } else if (bytes > kMaxClassBytes && !scope.nested()) {
+    } else if (block.run != nullptr && bytes > kMaxClassBytes && !scope.nested()) {
       void* resized =
           heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_sampled(block.run, address, bytes);
       if (resized != nullptr) {
@@ -371,6 +388,8 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
     const bool small = bytes <= kMaxClassBytes;
     right = right || may_stay(bytes, usable) ||
             (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == block.slab->size_class);
+  } else if (block.guarded != nullptr) {
+    right = right || bytes == usable || (alignment > kObjectAlignment && aligned_request(bytes, alignment) == usable);
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
@@ -438,6 +457,7 @@ void brimful::arch::brimful_free_slow(void* pointer) {
     if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
     return alloc::free_claimed(block.run);
   }
+  if (BRIMFUL_UNLIKELY(block.slab == nullptr && slots::is_guarded(address))) return alloc::free_guarded(address);
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);

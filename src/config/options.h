@@ -38,6 +38,7 @@ struct Options {
   std::int64_t thp;                // Thp
   std::int64_t populate;           // Populate
   std::int64_t leaks;              // Leaks
+  std::int64_t guards;             // one in so many small objects is guarded; 0: none
   std::int64_t prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
@@ -93,6 +94,8 @@ inline constexpr OptionInfo kOptions[] = {
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
     {"leaks", &Options::leaks, "off|exit", false, 0, 1, 0,
      "exit: what nothing leads to any more when the program exits, on stderr"},
+    {"guards", &Options::guards, nullptr, false, 0, std::int64_t{1} << 30, 16384,
+     "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
