@@ -337,7 +337,9 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
     heap = heap_number(block);
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
-    } else if (block.run != nullptr && bytes > kMaxClassBytes && !scope.nested()) {
+    } else if (block.guarded != nullptr) {
+      if (bytes == old_bytes) return pointer;
+    } else if (bytes > kMaxClassBytes && !scope.nested()) {
       void* resized =
           heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_sampled(block.run, address, bytes);
       if (resized != nullptr) {
@@ -382,14 +384,14 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = address_of(pointer);
   const Block block = find_block(address, "free_sized");
   check_live(block, "free_sized");
-  const std::size_t usable = bytes_of(block);
+  // A guarded object is looked at as one of its class: what was asked for with an alignment has been rounded up.
+  const std::size_t asked = bytes_of(block);
+  const std::size_t usable = block.guarded != nullptr ? kSizeClasses[class_of(asked)].bytes : asked;
   bool right = shrink_was_refused && bytes <= usable;
-  if (block.slab != nullptr) {
+  if (block.run == nullptr) {
     const bool small = bytes <= kMaxClassBytes;
     right = right || may_stay(bytes, usable) ||
-            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == block.slab->size_class);
-  } else if (block.guarded != nullptr) {
-    right = right || bytes == usable || (alignment > kObjectAlignment && aligned_request(bytes, alignment) == usable);
+            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == class_of(usable));
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }

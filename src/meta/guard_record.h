@@ -16,10 +16,10 @@
 namespace brimful::meta {
 
 enum class GuardState : std::uint32_t {
-  kUnused,    // or on its way to another object
-  kLive,      // its page can be read and written
-  kEnding,    // somebody frees it
-  kFreed,     // its page has no access
+  kUnused,  // or on its way to another object
+  kLive,    // its page can be read and written
+  kEnding,  // somebody frees it
+  kFreed,   // its page has no access
 };
 
 // Of each stack's top, copied.
@@ -41,6 +41,7 @@ struct GuardPool {
   std::uint64_t records;            // address of record 0
   std::uint64_t start;              // address of the first page, which has no access
   std::atomic<std::uint64_t> bytes;  // from there on; 0: there is no pool. Written last
+  std::atomic<std::uint32_t> readable;  // records, from the first
   std::uint32_t slots;
   std::uint32_t page_bytes;
 };

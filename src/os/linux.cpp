@@ -51,10 +51,9 @@ bool linux_commit(std::uintptr_t address, std::size_t bytes) {
   return succeeded(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
 }
 
-void linux_seal(std::uintptr_t address, std::size_t bytes) {
+bool linux_seal(std::uintptr_t address, std::size_t bytes) {
   const ErrnoGuard guard;
-  syscall(SYS_mprotect, address, bytes, PROT_NONE);
-  syscall(SYS_madvise, address, bytes, MADV_DONTNEED);
+  return succeeded(syscall(SYS_mprotect, address, bytes, PROT_NONE));
 }
 
 bool linux_purge(std::uintptr_t address, std::size_t bytes) {

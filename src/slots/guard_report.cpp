@@ -29,6 +29,8 @@ void begin_report() {
 
 const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
+Line& put_bytes(Line& line, std::uint64_t count) { return line << count << (count == 1 ? " byte" : " bytes"); }
+
 // "the 61-byte object 0x… to 0x…", its end the first byte behind it.
 Line& describe(Line& line, const GuardRecord& record) {
   return line << "the " << record.bytes << "-byte object " << as_pointer(record.address) << " to "
@@ -39,11 +41,11 @@ Line& describe(Line& line, const GuardRecord& record) {
 Line& describe_place(Line& line, const GuardRecord& record, std::uint64_t address) {
   const std::uint64_t end = record.address + record.bytes;
   if (address < record.address) {
-    line << record.address - address << " bytes before ";
+    put_bytes(line, record.address - address) << " before ";
   } else if (address >= end) {
-    line << address - end << " bytes behind the end of ";
+    put_bytes(line, address - end) << " behind the end of ";
   } else {
-    line << address - record.address << " bytes into ";
+    put_bytes(line, address - record.address) << " into ";
   }
   return describe(line, record);
 }

@@ -30,16 +30,20 @@ using meta::GuardState;
 
 // At a page of 4 KiB 600 KiB in all, records included.
 constexpr std::uint32_t kSlots = 64;
-constexpr std::size_t kMostPageBytes = std::size_t{512} << 10;
+constexpr std::size_t kMostPageBytes = std::size_t{512} << 10;  // of larger pages fewer
 constexpr std::uint32_t kHuntedSlots = 8192;
 constexpr std::uint32_t kLeastSlots = 8;
+// Records made usable at a time.
+constexpr std::uint32_t kStepSlots = 64;
 constexpr std::uint64_t kHuntedBelow = 1000;
+constexpr std::uint64_t kPauseMs = 4;
 // One in so many objects lies at the start of its page.
 constexpr std::uint64_t kLeftShare = 4;
 
 // Guarded by guard_lock, but for `ended` and what begin_guards() writes.
 struct Guards {
-  std::uint32_t used;  // slots, from the first
+  std::uint32_t used;    // slots, from the first
+  std::uint32_t usable;  // of these and the next, the records can be written to
   std::uint32_t first_freed;  // slots that wait, the longest first; slot + 1
   std::uint32_t last_freed;
   std::uint64_t number;
@@ -67,7 +71,7 @@ bool make_pool() {
     if (memory != nullptr) break;
   }
   const auto start = reinterpret_cast<std::uint64_t>(memory);
-  if (memory == nullptr || !os::calls.commit(start + pages, records)) {
+  if (memory == nullptr) {
     guards.is_refused = true;
     return false;
   }
@@ -111,12 +115,28 @@ struct Taken {
   std::uint64_t number;
 };
 
+// false: all slots have been used, or there is no memory for more records.
+bool has_unused() {
+  if (guards.used < guards.usable) return true;
+  if (guards.usable == guard_pool.slots) return false;
+  const std::uint64_t page = guard_pool.page_bytes;
+  const std::uint64_t from = round_down(guard_pool.records + guards.usable * sizeof(GuardRecord), page);
+  const std::uint32_t wanted = guards.usable + kStepSlots;
+  const std::uint32_t usable = wanted < guard_pool.slots ? wanted : guard_pool.slots;
+  const std::uint64_t to = round_up(guard_pool.records + usable * sizeof(GuardRecord), page);
+  if (!os::calls.commit(from, to - from)) return false;
+  guards.usable = usable;
+  // pairs with: nearest_guarded(), guarded_use() (records that can be read)
+  guard_pool.readable.store(usable, std::memory_order_release);
+  return true;
+}
+
 Taken take_slot() {
   const sync::MutexLock guard(guard_lock);
   if (!make_pool()) return {0, 0};
   collect_ended();
   std::uint32_t link = 0;
-  if (guards.used < guard_pool.slots) {
+  if (has_unused()) {
     link = ++guards.used;
   } else if (guards.first_freed != 0) {
     link = guards.first_freed;
@@ -135,9 +155,10 @@ void put_back(std::uint32_t slot) {
 bool is_time() {
   if (guards.is_hunted) return true;
   const std::uint64_t now_ms = os::calls.now_ms();
-  // relaxed: a time by itself; of two threads at once both may go on
-  const std::uint64_t last_ms = guards.last_ms.exchange(now_ms, std::memory_order_relaxed);
-  return last_ms != 0 && last_ms != now_ms;
+  const std::uint64_t last_ms = guards.last_ms.load(std::memory_order_relaxed);  // relaxed: a time by itself
+  if (last_ms != 0 && now_ms - last_ms < kPauseMs) return false;
+  guards.last_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: of two threads at once both may go on
+  return last_ms != 0;
 }
 
 // What lies beside an object: any byte that a program writes by mistake is another one, but for one value in 255.
@@ -168,10 +189,14 @@ std::uint32_t slot_of(std::uint64_t address) {
   return static_cast<std::uint32_t>((address - guard_pool.start) / guard_pool.page_bytes / 2);
 }
 
+std::uint32_t readable_records() {
+  return guard_pool.readable.load(std::memory_order_acquire);  // pairs with: has_unused() (records that can be read)
+}
+
 // The record of the object that starts at the address, live or not; nullptr: none does.
 GuardRecord* record_at(std::uint64_t address) {
   const std::uint64_t page = (address - guard_pool.start) / guard_pool.page_bytes;
-  if (page % 2 == 0) return nullptr;
+  if (page % 2 == 0 || slot_of(address) >= readable_records()) return nullptr;
   GuardRecord& record = guard_record(slot_of(address));
   return state_of(record) != GuardState::kUnused && record.address == address ? &record : nullptr;
 }
@@ -258,7 +283,7 @@ GuardRecord* nearest_guarded(std::uint64_t address) {
   GuardRecord* best = nullptr;
   std::uint64_t best_distance = UINT64_MAX;
   const auto look = [&](std::uint64_t slot) {
-    if (slot >= guard_pool.slots) return;
+    if (slot >= readable_records()) return;
     GuardRecord& record = guard_record(static_cast<std::uint32_t>(slot));
     if (state_of(record) == GuardState::kUnused) return;
     const std::uint64_t end = record.address + record.bytes;
@@ -277,9 +302,8 @@ GuardRecord* nearest_guarded(std::uint64_t address) {
 
 GuardedUse guarded_use() {
   GuardedUse use = {};
-  // pairs with: make_pool() (the pool)
-  if (guard_pool.bytes.load(std::memory_order_acquire) == 0) return use;
-  for (std::uint32_t slot = 0; slot < guard_pool.slots; ++slot) {
+  const std::uint32_t records = readable_records();
+  for (std::uint32_t slot = 0; slot < records; ++slot) {
     const GuardRecord& record = guard_record(slot);
     if (state_of(record) != GuardState::kLive) continue;
     ++use.objects;
