@@ -82,7 +82,8 @@ constexpr const char* kNames[] = {"table.entries",
                                   "class.bytes",
                                   "class.groups",
                                   "class.granules",
-                                  "samples.control"};
+                                  "samples.control",
+                                  "guards.pool"};
 
 constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
 constexpr std::size_t kMostChunks = 1 << 20;
@@ -233,7 +234,7 @@ bool Model::read(leaks::Anatomy& anatomy, const leaks::Read& read) {
     (in_window ? metadata_in_windows_ : metadata_).push_back(range);
   }
   for (std::uint64_t n = 0; n < raw_.table.size(); ++n) find_slabs(n);
-  if (!read_magazines() || !read_huge()) return fail();
+  if (!read_magazines() || !read_huge() || !leaks::read_guarded(anatomy, read, guarded_)) return fail();
   Raw second;
   if (!read_raw(second)) return fail();
   std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.start < b.start; });

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "leaks/anatomy_reader.h"
+#include "leaks/guarded.h"
 
 namespace brimful::observer::heap {
 
@@ -95,6 +96,7 @@ class Model {
   [[nodiscard]] const std::vector<Window>& windows() const { return windows_; }
   [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }     // by address
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }  // by address
+  [[nodiscard]] const leaks::GuardedObjects& guarded() const { return guarded_; }
   [[nodiscard]] const std::vector<Range>& metadata() const { return metadata_; }
   [[nodiscard]] const std::vector<Range>& metadata_in_windows() const { return metadata_in_windows_; }
   [[nodiscard]] const HugepageRecord* hugepage(std::uint64_t address) const;
@@ -147,6 +149,7 @@ class Model {
   std::vector<Window> windows_;
   std::vector<Slab> slabs_;
   std::vector<Block> blocks_;
+  leaks::GuardedObjects guarded_;
   std::vector<Range> metadata_;
   std::vector<Range> metadata_in_windows_;
   std::vector<Kept> kept_;

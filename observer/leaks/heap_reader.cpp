@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "leaks/anatomy_reader.h"
+#include "leaks/guarded.h"
 #include "meta/sample_record.h"
 
 namespace brimful::observer::leaks {
@@ -30,7 +31,8 @@ class Reader {
     view_.library = anatomy_.version();
     view_.ours.push_back({anatomy_["heap"], anatomy_["heap"] + anatomy_["heap.bytes"]});
     if (!read_layout(error)) return false;
-    if (!read_chunks() || !read_windows() || !read_samples() || !read_table() || !read_magazines() || !read_huge()) {
+    if (!read_chunks() || !read_windows() || !read_samples() || !read_table() || !read_magazines() || !read_huge() ||
+        !read_guards()) {
       *error = "its heap can't be read: it changes too fast, or the process has ended";
       return false;
     }
@@ -96,6 +98,7 @@ class Reader {
                              "context.magazines",
                              "magazine.objects",
                              "samples.control",
+                             "guards.pool",
                              "classes"}) {
       anatomy_[name];
     }
@@ -273,6 +276,17 @@ class Reader {
       kept = run == nullptr ? 0 : field<std::uint64_t>(run, anatomy_["run.next"]);
     }
     return is_good_;
+  }
+
+  // The pages of freed ones have no access, and so hold no root.
+  bool read_guards() {
+    GuardedObjects guarded;
+    if (!read_guarded(anatomy_, read_, guarded)) return false;
+    if (guarded.end != 0) view_.ours.push_back({guarded.start, guarded.end});
+    for (const Guarded& object : guarded.objects) {
+      if (object.is_live) blocks_.push_back({object.start, std::max<std::uint64_t>(object.bytes, 1)});
+    }
+    return true;
   }
 
   void enter() {

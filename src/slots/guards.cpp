@@ -164,14 +164,22 @@ bool is_time() {
 // What lies beside an object: any byte that a program writes by mistake is another one, but for one value in 255.
 unsigned char pattern_of(const GuardRecord& record) { return static_cast<unsigned char>(0x80 | random_of(record.number)); }
 
+// Whether [from, to) holds nothing but the pattern: each byte is as the one before it.
+bool is_pattern(unsigned char pattern, std::uint64_t from, std::uint64_t to) {
+  const auto* first = reinterpret_cast<const unsigned char*>(from);
+  return from == to || (*first == pattern && memcmp(first, first + 1, to - from - 1) == 0);
+}
+
 // The first byte in [from, to) that is not the pattern; `to`: none.
 std::uint64_t first_change(const GuardRecord& record, std::uint64_t from, std::uint64_t to) {
   const unsigned char pattern = pattern_of(record);
+  if (is_pattern(pattern, from, to)) return to;
   while (from < to && *reinterpret_cast<const unsigned char*>(from) == pattern) ++from;
   return from;
 }
 std::uint64_t last_change(const GuardRecord& record, std::uint64_t from, std::uint64_t to) {
   const unsigned char pattern = pattern_of(record);
+  if (is_pattern(pattern, from, to)) return from;
   while (to > from && *reinterpret_cast<const unsigned char*>(to - 1) == pattern) --to;
   return to;
 }
