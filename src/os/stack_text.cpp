@@ -199,6 +199,13 @@ void report_stacks(const StackWords* stacks, std::size_t count) {
   for (std::size_t n = 0; n < count; ++n) print_stack(stacks[n].title, n, own, has_maps);
 }
 
+void report_own_stack(const char* title) {
+  constexpr std::size_t kWords = 512;
+  const auto sp = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) & -sizeof(std::uint64_t);
+  const StackWords stack = {title, 0, 0, reinterpret_cast<const std::uint64_t*>(sp), readable_words(sp, kWords)};
+  report_stacks(&stack, 1);
+}
+
 std::size_t readable_words(std::uint64_t sp, std::size_t most) {
   const std::size_t page = page_bytes();
   const std::uint64_t last = sp + most * sizeof(std::uint64_t);

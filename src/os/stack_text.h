@@ -26,6 +26,9 @@ struct StackWords {
 // can't, addresses stand alone. One thread at a time. No lock, no allocation.
 void report_stacks(const StackWords* stacks, std::size_t count);
 
+// The same for the calling thread, now.
+void report_own_stack(const char* title);
+
 // How many words can be read from `sp` on, at most `most`. A system call for each page.
 std::size_t readable_words(std::uint64_t sp, std::size_t most);
 

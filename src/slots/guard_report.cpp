@@ -7,7 +7,6 @@
 
 #include <atomic>
 
-#include "arch/stack.h"
 #include "os/calls.h"
 #include "os/probe.h"
 #include "os/report.h"
@@ -76,9 +75,7 @@ void report_all_stacks(const os::StackWords& now, const GuardRecord* record) {
 constexpr std::size_t kWords = 512;
 
 [[noreturn]] void end_with_stacks(const char* call, const GuardRecord* record) {
-  std::uint64_t registers[meta::kSampleRegisters] = {};
-  arch::read_registers(registers);
-  const std::uint64_t sp = registers[meta::kSampleSp];
+  const auto sp = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) & -sizeof(std::uint64_t);
   Line title;
   title << call << " called by thread " << os::thread_id() << ":";
   report_all_stacks(

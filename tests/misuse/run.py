@@ -436,6 +436,42 @@ def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static
     runner.record(f"{case.title()} (guards:1, {front_end}, {kind})", faults, done)
 
 
+def check_stacks(runner: Runner) -> None:
+    """report:stack says from where; a debugger sees the caller's frame at the abort."""
+    for program, arguments, conf in (
+        ("double_free", (64,), ""),
+        ("double_free", (1 << 20,), ""),
+        ("free_interior", (64, 16), ""),
+        ("double_free", (64,), "tier:hardened"),
+    ):
+        path = runner.program(program)
+        command = [str(path), *map(str, arguments)]
+        done = runner.run(command, ",".join(filter(None, ["guards:0,report:stack", conf])))
+        stacks = stacks_of(done.stderr.splitlines(), path.resolve())
+        faults = [] if len(stacks) == 1 and "main" in stacks[0].split() else [f"stacks {stacks}"]
+        if done.returncode != -signal.SIGABRT:
+            faults.append("no SIGABRT")
+        runner.record(f"{program} {arguments} {conf} report:stack", faults, done)
+    if shutil.which("gdb") is None:
+        runner.skipped += 1
+        print("skip frames at the abort: gdb is not installed")
+        return
+    for program, arguments, conf in (
+        ("double_free", ("64",), "guards:0"),
+        ("guarded_access", ("freed", "write", "64", "8"), "guards:1"),
+    ):
+        debugger = ["gdb", "-nx", "-batch", "-ex", f"set environment LD_PRELOAD {LIBRARY}"]
+        debugger += ["-ex", f"set environment BRIMFUL_CONF {conf}", "-ex", "run", "-ex", "bt"]
+        debugger += ["--args", str(runner.program(program)), *arguments]
+        done = runner.run(debugger, None, preload=False)
+        if "ptrace" in done.stderr and "not permitted" in done.stderr:
+            runner.skipped += 1
+            print("skip frames at the abort: gdb may not trace")
+            return
+        faults = [] if re.search(r"^#\d+ .*\bmain \(", done.stdout, re.M) else ["no frame of main"]
+        runner.record(f"gdb, {program} {conf}", faults, done)
+
+
 # Objects of the check of the rate: with N = 10 and 100 the number of guarded ones is within 6 standard deviations.
 RATE_OBJECTS = 20000
 
@@ -625,6 +661,8 @@ def main() -> int:
                 check_by_itself(runner, program, arguments, conf, front_end)
         if is_wanted("guarded"):
             check_guarded(runner, "guarded" in names)
+        if is_wanted("stacks"):
+            check_stacks(runner)
         if is_wanted("options"):
             check_options(runner)
             check_exhaustion(runner)
