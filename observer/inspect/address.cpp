@@ -107,7 +107,9 @@ json beside_guarded(const leaks::GuardedObjects& guarded, const leaks::Read& rea
                  {"state", best->is_live ? "live" : "free"},
                  {"start", best->start},
                  {"end", end},
-                 {"where", address < best->start ? "before" : address >= end ? "behind" : "inside"},
+                 {"where", address < best->start ? "before"
+                           : address >= end      ? "behind"
+                                                 : "inside"},
                  {"distance", address >= best->start && address < end ? address - best->start : best_distance}};
   json stacks = guarded_stacks(read, *best);
   if (!stacks.is_null()) result["sample"] = std::move(stacks);

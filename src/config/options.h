@@ -96,7 +96,7 @@ inline constexpr OptionInfo kOptions[] = {
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
     {"leaks", &Options::leaks, "off|exit", false, 0, 1, 0,
      "exit: what nothing leads to any more when the program exits, on stderr"},
-    {"guards", &Options::guards, nullptr, false, 0, std::int64_t{1} << 30, 16384,
+    {"guards", &Options::guards, nullptr, false, 0, 1000000000, 65536,
      "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
     {"report", &Options::report, "line|stack", false, 0, 1, 0,
      "stack: a report of misuse says also where it was called from; of guarded objects it always does"},

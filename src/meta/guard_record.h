@@ -38,9 +38,9 @@ struct GuardRecord {
 };
 
 struct GuardPool {
-  std::uint64_t records;            // address of record 0
-  std::uint64_t start;              // address of the first page, which has no access
-  std::atomic<std::uint64_t> bytes;  // from there on; 0: there is no pool. Written last
+  std::uint64_t records;                // address of record 0
+  std::uint64_t start;                  // address of the first page, which has no access
+  std::atomic<std::uint64_t> bytes;     // from there on; 0: there is no pool. Written last
   std::atomic<std::uint32_t> readable;  // records, from the first
   std::uint32_t slots;
   std::uint32_t page_bytes;

@@ -24,8 +24,7 @@ const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const vo
 
 void report_double_free(const char* call, const Slab& slab, std::uint64_t index) {
   end_with(Line() << "double free: " << call << "(" << as_pointer(slab.object(index)) << "): this "
-                              << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes
-                              << ") is already free");
+                  << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes << ") is already free");
 }
 
 void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, const Header* owner) {
@@ -63,18 +62,17 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
 
 void report_destroyed(const char* call, std::uint64_t pointer) {
   end_with(Line() << "use after destroy: " << call << "(" << as_pointer(pointer)
-                              << "): the heap of this block was destroyed");
+                  << "): the heap of this block was destroyed");
 }
 
 void report_bad_heap(const char* call, std::uint64_t handle, bool was_heap) {
-  end_with(Line() << (was_heap ? "use after destroy: " : "foreign heap: ") << call << "("
-                              << as_pointer(handle)
-                              << (was_heap ? "): this heap was destroyed" : "): there never was such a heap"));
+  end_with(Line() << (was_heap ? "use after destroy: " : "foreign heap: ") << call << "(" << as_pointer(handle)
+                  << (was_heap ? "): this heap was destroyed" : "): there never was such a heap"));
 }
 
 void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable) {
   end_with(Line() << "wrong size: free_sized(" << as_pointer(pointer) << ", " << std::uint64_t{claimed}
-                              << "): the object is of size class " << std::uint64_t{usable});
+                  << "): the object is of size class " << std::uint64_t{usable});
 }
 
 }  // namespace brimful::meta

@@ -125,10 +125,10 @@ void linux_yield() {
   syscall(SYS_sched_yield);
 }
 
-constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit, linux_seal,       linux_purge,  linux_unmap,
-                          linux_move_pages,  linux_resize,      linux_name,          linux_now_ms, linux_node,
-                          linux_prefer_node, linux_map_hugetlb, linux_purge_lazily,  linux_advise, linux_is_resident,
-                          linux_touch,       thread_cpu_ns,     linux_hugepage_mode, linux_yield};
+constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,      linux_seal,          linux_purge,
+                          linux_unmap,       linux_move_pages,  linux_resize,      linux_name,          linux_now_ms,
+                          linux_node,        linux_prefer_node, linux_map_hugetlb, linux_purge_lazily,  linux_advise,
+                          linux_is_resident, linux_touch,       thread_cpu_ns,     linux_hugepage_mode, linux_yield};
 
 }  // namespace
 

@@ -128,8 +128,9 @@ bool look_up_places() {
   std::uint64_t first_start = 0;
   std::size_t kept = 0;
   for (;;) {
-    const long got = arch::system_call(SYS_read, static_cast<std::uint64_t>(file),
-                                       reinterpret_cast<std::uint64_t>(found.text + kept), sizeof found.text - 1 - kept, 0);
+    const long got =
+        arch::system_call(SYS_read, static_cast<std::uint64_t>(file),
+                          reinterpret_cast<std::uint64_t>(found.text + kept), sizeof found.text - 1 - kept, 0);
     if (got <= 0) break;
     const std::size_t end = kept + static_cast<std::size_t>(got);
     found.text[end] = '\0';

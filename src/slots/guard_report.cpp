@@ -78,8 +78,8 @@ constexpr std::size_t kWords = 512;
   const auto sp = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) & -sizeof(std::uint64_t);
   Line title;
   title << call << " called by thread " << os::thread_id() << ":";
-  report_all_stacks(
-      {title.data(), 0, 0, reinterpret_cast<const std::uint64_t*>(sp), os::readable_words(sp, kWords)}, record);
+  report_all_stacks({title.data(), 0, 0, reinterpret_cast<const std::uint64_t*>(sp), os::readable_words(sp, kWords)},
+                    record);
   abort();
 }
 
@@ -92,9 +92,9 @@ bool report_fault(std::uint64_t address, const arch::Fault& fault) {
   begin_report();
   const bool is_inside = address >= record->address && address < record->address + record->bytes;
   const bool is_freed = state_of(*record) == GuardState::kFreed || state_of(*record) == GuardState::kEnding;
-  const char* const kind = is_freed                     ? "use after free: "
+  const char* const kind = is_freed                    ? "use after free: "
                            : address < record->address ? "buffer underflow: "
-                                                        : "buffer overflow: ";
+                                                       : "buffer overflow: ";
   const char* const access = fault.access == arch::Access::kWrite  ? "write to "
                              : fault.access == arch::Access::kRead ? "read from "
                                                                    : "access to ";

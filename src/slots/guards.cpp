@@ -42,8 +42,8 @@ constexpr std::uint64_t kLeftShare = 4;
 
 // Guarded by guard_lock, but for `ended` and what begin_guards() writes.
 struct Guards {
-  std::uint32_t used;    // slots, from the first
-  std::uint32_t usable;  // of these and the next, the records can be written to
+  std::uint32_t used;         // slots, from the first
+  std::uint32_t usable;       // of these and the next, the records can be written to
   std::uint32_t first_freed;  // slots that wait, the longest first; slot + 1
   std::uint32_t last_freed;
   std::uint64_t number;
@@ -155,14 +155,16 @@ void put_back(std::uint32_t slot) {
 bool is_time() {
   if (guards.is_hunted) return true;
   const std::uint64_t now_ms = os::calls.now_ms();
-  const std::uint64_t last_ms = guards.last_ms.load(std::memory_order_relaxed);  // relaxed: a time by itself
-  if (last_ms != 0 && now_ms - last_ms < kPauseMs) return false;
+  const std::uint64_t before = guards.last_ms.load(std::memory_order_relaxed);  // relaxed: a time by itself
+  if (before != 0 && now_ms - before < kPauseMs) return false;
   guards.last_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: of two threads at once both may go on
-  return last_ms != 0;
+  return before != 0;
 }
 
 // What lies beside an object: any byte that a program writes by mistake is another one, but for one value in 255.
-unsigned char pattern_of(const GuardRecord& record) { return static_cast<unsigned char>(0x80 | random_of(record.number)); }
+unsigned char pattern_of(const GuardRecord& record) {
+  return static_cast<unsigned char>(0x80 | random_of(record.number));
+}
 
 // Whether [from, to) holds nothing but the pattern: each byte is as the one before it.
 bool is_pattern(unsigned char pattern, std::uint64_t from, std::uint64_t to) {
@@ -211,9 +213,7 @@ GuardRecord* record_at(std::uint64_t address) {
 
 }  // namespace
 
-GuardRecord& guard_record(std::uint32_t slot) {
-  return reinterpret_cast<GuardRecord*>(guard_pool.records)[slot];
-}
+GuardRecord& guard_record(std::uint32_t slot) { return reinterpret_cast<GuardRecord*>(guard_pool.records)[slot]; }
 
 std::uint64_t guard_page(std::uint32_t slot) {
   return guard_pool.start + (2 * std::uint64_t{slot} + 1) * guard_pool.page_bytes;
@@ -248,7 +248,8 @@ void* allocate_guarded(std::size_t requested) {
   const std::uint64_t least = requested != 0 ? requested : 1;
   record.address = is_left ? page : round_down(page_end - least, kObjectAlignment);
   memset(reinterpret_cast<void*>(page), pattern_of(record), record.address - page);
-  memset(reinterpret_cast<void*>(record.address + requested), pattern_of(record), page_end - record.address - requested);
+  memset(reinterpret_cast<void*>(record.address + requested), pattern_of(record),
+         page_end - record.address - requested);
   record.release.stack_bytes = 0;
   record.allocation.stack_offset = offsetof(GuardRecord, allocation_top);
   record.release.stack_offset = offsetof(GuardRecord, release_top);

@@ -345,7 +345,9 @@ def guarded_cases() -> list[GuardedCase]:
             given = ("overflow", how, 64, distance)
             calls = (f"{how}_at", end)
             cases.append(
-                GuardedCase("guarded_access", given, "buffer overflow: " + words, count, segv, calls)
+                GuardedCase(
+                    "guarded_access", given, "buffer overflow: " + words, count, segv, calls
+                )
             )
     for distance in (1, 8, 16, 2000):
         count = f"{distance} bytes? before the 96-byte object 0x"
@@ -387,9 +389,7 @@ def guarded_cases() -> list[GuardedCase]:
         ("realloc", "use after free: realloc", ": the 61-byte object .* is already free", 3),
         ("usable", "use after free: malloc_usable_size", ": the 61-byte object .* is", 3),
     ):
-        cases.append(
-            GuardedCase(call, (what, 61), fault + r"\(", place, abort, ("main",) * calls)
-        )
+        cases.append(GuardedCase(call, (what, 61), fault + r"\(", place, abort, ("main",) * calls))
     return cases
 
 
