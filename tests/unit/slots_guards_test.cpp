@@ -56,7 +56,9 @@ TEST_F(Guards, LieAtTheEndOrTheStartOfAPageBesidePagesWithoutAccess) {
     const std::uint64_t end = start + (bytes != 0 ? bytes : 1);
     const bool is_left = start % page == 0;
     left += is_left && bytes <= page - kObjectAlignment;
-    if (!is_left) EXPECT_EQ(round_up(end, kObjectAlignment) % page, 0U);
+    if (!is_left) {
+      EXPECT_EQ(round_up(end, kObjectAlignment) % page, 0U);
+    }
     EXPECT_EQ(round_down(start, page), round_down(end - 1, page));
     EXPECT_TRUE(os::is_readable(start & -8));
     EXPECT_FALSE(os::is_readable(round_down(start, page) - 8));
@@ -149,7 +151,7 @@ TEST_F(Guards, ARefusedCallLosesNoSlot) {
   for (std::size_t n = 1; n <= 2; ++n) {  // the records' memory, and a page's
     os.fail(Call::kCommit, n);
     while (os.count(Call::kCommit) < n) take(16);
-    os.stop_failing();
+    os.succeed();
   }
   const std::uint64_t live = guarded_use().objects;
   std::uint64_t more = 0;
@@ -161,7 +163,7 @@ TEST_F(Guards, WithoutAddressSpaceThereAreNone) {
   brimful::testing::FakeOs os;
   os.fail(Call::kReserve, 1, 100);
   EXPECT_EQ(take(16), nullptr);
-  os.stop_failing();
+  os.succeed();
   void* object = brimful_malloc(16);
   EXPECT_NE(object, nullptr);
   EXPECT_FALSE(is_guarded(address_of(object)));
