@@ -40,9 +40,9 @@ struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
   Run* run = nullptr;  // a large or huge block
-  const meta::GuardRecord* guarded = nullptr;
+  const meta::GuardRecord* guarded = nullptr;  // by find_block() only
 
-  [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr || guarded != nullptr; }
+  [[nodiscard]] bool is_in_heap() const { return slab != nullptr || run != nullptr; }
 };
 
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
@@ -116,9 +116,13 @@ void check_destroyed(std::uint64_t address, const char* call) {
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
   Block block = find_in_windows(address);
-  if (!block.exists() && slots::is_guarded(address)) block.guarded = &slots::guarded_at(address, call);
-  if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
-  if (BRIMFUL_UNLIKELY(!block.exists())) {
+  if (BRIMFUL_LIKELY(block.is_in_heap())) return block;
+  if (slots::is_guarded(address)) {
+    block.guarded = &slots::guarded_at(address, call);
+    return block;
+  }
+  if (slots::thread_state.depth <= 1) block.run = find_huge(address);
+  if (BRIMFUL_UNLIKELY(block.run == nullptr)) {
     check_destroyed(address, call);
     bad_pointer(address, call);
   }
@@ -140,9 +144,11 @@ void check_live(const Block& block, const char* call) {
   if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
 
-std::size_t bytes_of(const Block& block) {
-  if (BRIMFUL_UNLIKELY(block.guarded != nullptr)) return block.guarded->bytes;
+std::size_t bytes_in_heap(const Block& block) {
   return block.slab != nullptr ? block.slab->bytes : block.run->bytes;
+}
+std::size_t bytes_of(const Block& block) {
+  return block.guarded != nullptr ? block.guarded->bytes : bytes_in_heap(block);
 }
 
 // realloc() leaves an object where it is while it fits and at least half of it is used.
@@ -161,7 +167,6 @@ void* hand_out(void* object) {
 }
 
 std::uint32_t heap_number(const Block& block) {
-  if (BRIMFUL_UNLIKELY(block.guarded != nullptr)) return 0;
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
 }
 
@@ -246,6 +251,12 @@ void* sample_large(void* block, std::size_t bytes, std::uint64_t interval, std::
 // While samples are taken. A block from a stack is decided by the bytes that the stacks count down, in arch/; every other
 // by itself. Both are one chance for each block.
 BRIMFUL_COLD void* allocate_run_sampling(std::size_t bytes, std::size_t alignment) {
+  if (slots::sample_interval() == meta::kIntervalUnread) {  // the program's first request; it may be a sample, too
+    const os::ErrnoGuard errno_guard;
+    const slots::SlowScope scope;
+    if (!scope.nested()) slots::prepare();
+  }
+  if (slots::sample_interval() == 0) return allocate_run(bytes, alignment);
   if (!slots::takes_run_sample()) {
     const bool may_lie_in_stack = bytes > kMaxClassBytes && alignment <= kGranuleBytes;
     void* block = may_lie_in_stack ? arch::brimful_take_run(bytes) : nullptr;
@@ -320,6 +331,13 @@ void* resize_sampled(Run* run, std::uint64_t address, std::size_t bytes) {
   return resize_large(run, address, bytes);
 }
 
+// Another size, another place: what was asked for is where its page ends.
+BRIMFUL_COLD void* reallocate_guarded(void* pointer, std::size_t bytes) {
+  const slots::OutsideHeap outside;
+  const std::size_t old_bytes = slots::guarded_at(address_of(pointer), "realloc").bytes;
+  return bytes == old_bytes ? pointer : move(pointer, old_bytes, bytes, 0);
+}
+
 // Of a heap, or above the classes, or for a thread with a current heap.
 void* reallocate_any(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
@@ -333,12 +351,10 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
     check_live(block, "realloc");
-    old_bytes = bytes_of(block);
+    old_bytes = bytes_in_heap(block);
     heap = heap_number(block);
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
-    } else if (block.guarded != nullptr) {
-      if (bytes == old_bytes) return pointer;
     } else if (bytes > kMaxClassBytes && !scope.nested()) {
       void* resized =
           heap != 0 ? resize_large_in_heap(block.run, address, bytes) : resize_sampled(block.run, address, bytes);
@@ -358,6 +374,9 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
 
 void* reallocate(void* pointer, std::size_t bytes) {
   const Block block = find_in_windows(address_of(pointer));
+  if (BRIMFUL_UNLIKELY(!block.is_in_heap()) && slots::is_guarded(address_of(pointer))) {
+    return reallocate_guarded(pointer, bytes);
+  }
   if (block.slab == nullptr || slots::heap_number(block.slab) != 0 || has_current_heap()) {
     return reallocate_any(pointer, bytes);
   }
@@ -376,7 +395,7 @@ std::uint32_t heap_number_of(const void* pointer, const char* call) {
   const slots::SlowScope scope;
   const Block block = find_block(address_of(pointer), call);
   check_live(block, call);
-  return heap_number(block);
+  return block.guarded != nullptr ? 0 : heap_number(block);
 }
 
 void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
