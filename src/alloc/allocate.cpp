@@ -39,7 +39,7 @@ std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uin
 struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
-  Run* run = nullptr;  // a large or huge block
+  Run* run = nullptr;                          // a large or huge block
   const meta::GuardRecord* guarded = nullptr;  // by find_block() only
 
   [[nodiscard]] bool is_in_heap() const { return slab != nullptr || run != nullptr; }
@@ -144,9 +144,7 @@ void check_live(const Block& block, const char* call) {
   if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
 
-std::size_t bytes_in_heap(const Block& block) {
-  return block.slab != nullptr ? block.slab->bytes : block.run->bytes;
-}
+std::size_t bytes_in_heap(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
 std::size_t bytes_of(const Block& block) {
   return block.guarded != nullptr ? block.guarded->bytes : bytes_in_heap(block);
 }
@@ -333,6 +331,7 @@ void* resize_sampled(Run* run, std::uint64_t address, std::size_t bytes) {
 
 // Another size, another place: what was asked for is where its page ends.
 BRIMFUL_COLD void* reallocate_guarded(void* pointer, std::size_t bytes) {
+  const os::ErrnoGuard errno_guard;
   const slots::OutsideHeap outside;
   const std::size_t old_bytes = slots::guarded_at(address_of(pointer), "realloc").bytes;
   return bytes == old_bytes ? pointer : move(pointer, old_bytes, bytes, 0);

@@ -111,10 +111,9 @@ constexpr os::Calls kFake = {fake_map,
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",         "reserve", "decommit",     "commit",
-                                              "purge",       "unmap",   "move_pages",   "resize",
-                                              "prefer_node", "hugetlb", "purge_lazily", "advise",
-                                              "seal"};
+  constexpr const char* kNames[kCallKinds] = {"map",          "reserve",    "decommit", "commit",      "purge",
+                                              "unmap",        "move_pages", "resize",   "prefer_node", "hugetlb",
+                                              "purge_lazily", "advise",     "seal"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
