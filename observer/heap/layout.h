@@ -93,6 +93,7 @@ class Layout {
   std::uint64_t class_groups = anatomy_["class.groups"];
   std::uint64_t class_granules = anatomy_["class.granules"];
   std::uint64_t samples_control = anatomy_["samples.control"];
+  std::uint64_t guards_pool = anatomy_["guards.pool"];
 };
 
 }  // namespace brimful::observer::heap

@@ -154,7 +154,7 @@ bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks
     (in_window ? metadata_in_windows_ : metadata_).push_back(range);
   }
   for (std::uint64_t n = 0; n < raw_.table.size(); ++n) find_slabs(n);
-  if (!read_magazines() || !read_huge()) return fail();
+  if (!read_magazines() || !read_huge() || !read_guarded(layout_->guards_pool, read, guarded_)) return fail();
   std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.start < b.start; });
   std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.start < b.start; });
   std::sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return a.address < b.address; });

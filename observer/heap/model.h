@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "heap/guarded.h"
 #include "heap/layout.h"
 #include "memory/anatomy.h"
 #include "memory/mapping.h"
@@ -96,6 +97,7 @@ class Model {
   [[nodiscard]] const std::vector<Window>& windows() const { return windows_; }
   [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }     // by address
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }  // by address
+  [[nodiscard]] const GuardedObjects& guarded() const { return guarded_; }
   [[nodiscard]] const std::vector<Range>& metadata() const { return metadata_; }
   [[nodiscard]] const std::vector<Range>& metadata_in_windows() const { return metadata_in_windows_; }
   [[nodiscard]] const HugepageRecord* hugepage(std::uint64_t address) const;
@@ -146,6 +148,7 @@ class Model {
   std::vector<Window> windows_;
   std::vector<Slab> slabs_;
   std::vector<Block> blocks_;
+  GuardedObjects guarded_;
   std::vector<Range> metadata_;
   std::vector<Range> metadata_in_windows_;
   std::vector<Kept> kept_;

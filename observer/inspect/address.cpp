@@ -90,6 +90,32 @@ json in_block(const Model& model, const Block& block, const memory::Read& read, 
   return result;
 }
 
+// In the pages of guarded objects, the nearest of them.
+json beside_guarded(const heap::GuardedObjects& guarded, const memory::Read& read, std::uint64_t address) {
+  const heap::Guarded* best = nullptr;
+  std::uint64_t best_distance = 2 * guarded.page_bytes;
+  for (const heap::Guarded& object : guarded.objects) {
+    const std::uint64_t end = object.start + object.bytes;
+    const std::uint64_t distance = address < object.start ? object.start - address : address >= end ? address - end : 0;
+    if (distance >= best_distance) continue;
+    best = &object;
+    best_distance = distance;
+  }
+  if (best == nullptr) return {{"what", "page of guarded objects that was never used"}};
+  const std::uint64_t end = best->start + best->bytes;
+  json result = {{"what", "guarded object"},
+                 {"state", best->is_live ? "live" : "free"},
+                 {"start", best->start},
+                 {"end", end},
+                 {"where", address < best->start ? "before"
+                           : address >= end      ? "behind"
+                                                 : "inside"},
+                 {"distance", address >= best->start && address < end ? address - best->start : best_distance}};
+  json stacks = guarded_stacks(read, *best);
+  if (!stacks.is_null()) result["sample"] = std::move(stacks);
+  return result;
+}
+
 json elsewhere(const std::vector<memory::Mapping>& mappings, std::uint64_t address) {
   for (const memory::Mapping& mapping : mappings) {
     if (address < mapping.start || address >= mapping.end) continue;
@@ -126,6 +152,8 @@ json describe(const Model& model, const std::vector<memory::Mapping>& mappings, 
     result = in_slab(model, *slab, read, address);
   } else if (const Block* const block = model.block_at(address)) {
     result = in_block(model, *block, read, address);
+  } else if (address >= model.guarded().start && address < model.guarded().end) {
+    result = beside_guarded(model.guarded(), read, address);
   } else if (in(model.metadata()) || in(model.metadata_in_windows())) {
     result = {{"what", "metadata of the heap"}};
   } else if (const heap::HugepageRecord* const record = model.hugepage(address)) {

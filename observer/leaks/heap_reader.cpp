@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // From the model of the heap (heap/model.h) to the objects that live, and to what memory is the allocator's own.
+#include <algorithm>
 #include <vector>
 
 #include "heap/model.h"
@@ -37,6 +38,8 @@ std::vector<memory::Range> own_memory(const heap::Model& model) {
   for (const heap::Block& block : model.blocks()) {
     if (block.is_huge) ours.push_back({block.start, block.end});
   }
+  // The pages of freed guarded objects have no access, and so hold no root.
+  if (model.guarded().end != 0) ours.push_back({model.guarded().start, model.guarded().end});
   return ours;
 }
 
@@ -51,6 +54,9 @@ Objects live_objects(const heap::Model& model) {
   for (const heap::Block& block : model.blocks()) {
     if (block.is_live && block.usable_end != block.start)
       objects.add(block.start, block.usable_end - block.start, 1, false, &all);
+  }
+  for (const heap::Guarded& guarded : model.guarded().objects) {
+    if (guarded.is_live) objects.add(guarded.start, std::max<std::uint64_t>(guarded.bytes, 1), 1, false, &all);
   }
   objects.finish();
   return objects;

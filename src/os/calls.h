@@ -28,6 +28,8 @@ struct Calls {
   bool (*decommit)(std::uintptr_t address, std::size_t bytes);
   // Makes a reserved range usable. false when the commit limit or the map count is reached.
   bool (*commit)(std::uintptr_t address, std::size_t bytes);
+  // Takes the access away; the memory stays. false: the map count is reached.
+  bool (*seal)(std::uintptr_t address, std::size_t bytes);
   // Gives the memory back at once; the range stays usable and reads as zeros (MADV_DONTNEED).
   bool (*purge)(std::uintptr_t address, std::size_t bytes);
   bool (*unmap)(std::uintptr_t address, std::size_t bytes);

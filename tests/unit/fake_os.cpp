@@ -94,6 +94,7 @@ void fake_yield() { os::linux_calls().yield(); }
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
+                             fake<Call::kSeal, &os::Calls::seal>,
                              fake<Call::kPurge, &os::Calls::purge>,
                              fake<Call::kUnmap, &os::Calls::unmap>,
                              fake_move_pages,
@@ -114,9 +115,9 @@ constexpr os::Calls kFake = {fake_map,
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",         "reserve", "decommit",     "commit",
-                                              "purge",       "unmap",   "move_pages",   "resize",
-                                              "prefer_node", "hugetlb", "purge_lazily", "advise"};
+  constexpr const char* kNames[kCallKinds] = {"map",          "reserve",    "decommit", "commit",      "purge",
+                                              "unmap",        "move_pages", "resize",   "prefer_node", "hugetlb",
+                                              "purge_lazily", "advise",     "seal"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -32,9 +32,10 @@ enum class Call {
   kPreferNode,
   kHugetlb,
   kPurgeLazily,
-  kAdvise
+  kAdvise,
+  kSeal,
 };
-inline constexpr std::size_t kCallKinds = 12;
+inline constexpr std::size_t kCallKinds = 13;
 const char* name_of(Call kind);
 
 struct Range {
