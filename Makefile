@@ -37,7 +37,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Configuring prints little of interest unless it fails. CMake itself configures again when its files change.
 build/%/build.ninja: CMakePresets.json

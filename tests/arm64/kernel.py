@@ -5,8 +5,8 @@
 User-mode emulation has no restartable sequences; a kernel has. So here both front ends run on a
 real one, on two processors: the oracle, threads that are moved from processor to processor, aborts
 forced at every instruction of every section, calls under a single-stepping parent, programs of
-tests/abi with the library preloaded, and the unit tests. With 6.1 a context is a CPU's (cpu_id), with 6.12 a number
-that is dense in the process (mm_cid); one 6.12 has pages of 16 KiB.
+tests/abi with the library preloaded, and the unit tests. With 6.1 a context is a CPU's (cpu_id),
+with 6.12 a number that is dense in the process (mm_cid); one 6.12 has pages of 16 KiB.
 
 The emulator runs what one processor does in the order of the program: that nothing fails here is no
 proof of the order of memory accesses (docs/design/0041).
