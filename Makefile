@@ -103,7 +103,7 @@ test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what w
 # for a look; other options: tests/arm64/kernel.py --help.
 ARM64_PRESETS := arm64-release arm64-debug
 .PHONY: test-arm64
-test-arm64: ## 64-bit ARM: stress, ABI and unit tests on emulated kernels (an hour; KERNEL=--quick: 20 minutes)
+test-arm64: ## 64-bit ARM: stress, ABI and unit tests on emulated kernels (more than an hour; KERNEL=--quick: 20 minutes)
 	@tools/install-deps.sh test-arm64
 	@$(MAKE) --no-print-directory $(ARM64_PRESETS:%=build/%/build.ninja)
 	@for preset in $(ARM64_PRESETS); do cmake --build build/$$preset -j $(JOBS) -- --quiet || exit; done

