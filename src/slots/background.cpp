@@ -24,6 +24,10 @@ constinit std::atomic<bool> is_thread_wanted{false};
 
 namespace {
 
+// Of each 250 ms, what pages inside slabs may take of a processor: when the program has rested for a second, and before.
+constexpr std::uint64_t kMostNsAtRest = 100'000'000;
+constexpr std::uint64_t kMostNs = 10'000'000;
+constexpr std::uint64_t kAtRestMs = 1000;
 // A smaller heap is not worth a thread.
 constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
 constexpr std::uint64_t kRestMs = 3000;
@@ -69,12 +73,12 @@ std::uint64_t rest_ms(const State& now_state, std::uint64_t now_ms) {
 }
 
 // Everything that is due. Returns how long to sleep.
-std::uint64_t work(std::uint64_t now_ms) {
+std::uint64_t work(std::uint64_t now_ms, bool is_at_rest) {
   const SlowScope scope;
   const std::size_t dirty = pages::purge_due(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
-  purge_idle_pages(now_ms);
+  purge_idle_pages(now_ms, is_at_rest ? kMostNsAtRest : kMostNs);
   if (dirty == 0) return kLongSleepMs;
   const std::int64_t delay_ms = pages::current_delay_ms();
   const std::uint64_t step_ms = delay_ms > 0 ? static_cast<std::uint64_t>(delay_ms) / 64 : 0;
@@ -114,7 +118,7 @@ void* run(void* /*unused*/) {
   for (;;) {
     const std::uint64_t seen = mine.active_ms.load(std::memory_order_relaxed);  // relaxed: looked at again in end()
     const std::uint64_t now_ms = os::calls.now_ms();
-    const std::uint64_t sleep_ms = work(now_ms);
+    const std::uint64_t sleep_ms = work(now_ms, rest_ms(mine, now_ms) >= kAtRestMs);
     if (may_end(mine, now_ms)) {
       if (config::options.purge_delay_ms >= 0) {
         const SlowScope scope;

@@ -372,7 +372,7 @@ void tick(std::uint64_t now_ms) {
   keep_background_thread(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
-  purge_idle_pages(now_ms);
+  purge_idle_pages(now_ms, 0);
   flush_old_runs(now_ms);
   Context* context = current_context();
   if (context == nullptr) return;
