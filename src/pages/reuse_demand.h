@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// How much memory the heap will plausibly want again: what may wait for the curve (pages/decay.h). What is free beyond that
+// goes back in the free that makes it so (pages/purger.cpp), because nobody else may ever come by: a program with one
+// thread that frees a gigabyte and then sleeps.
+//
+//   used ┤    ╭╮        ╭╮       falls and rises again within a second or two: the rise is demand, and as
+//        │ ╭──╯╰╮  ╭╮╭──╯╰       much may wait, free
+//        │╭╯    ╰──╯╰╯
+//        │╯ first rise           new memory, says nothing about what has been freed
+//        ┼─────────────────▶ t
+//
+// So a program that works in rounds pays for the first of them, and for one after a longer pause, when the curve would have
+// taken its memory anyway. 32 MiB may always wait, and a quarter of what is in use: less is no release that anybody would
+// miss, and it may be the end of a phase of many.
+//
+// Not synchronised: the heap lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::pages {
+
+class ReuseDemand {
+ public:
+  static constexpr std::size_t kLeastBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kShare = 4;
+  static constexpr std::uint64_t kWindowMs = 1000;
+
+  // `freed_bytes` were freed just now, and `used_bytes` are used since. The clock may go back a little.
+  void note_freed(std::uint64_t now_ms, std::size_t used_bytes, std::size_t freed_bytes) {
+    const std::size_t top = used_bytes + freed_bytes;
+    if (now_ms >= began_ms_ + kWindowMs) {
+      before_ = now_ms < began_ms_ + 2 * kWindowMs ? risen_ : 0;
+      risen_ = 0;
+      began_ms_ = now_ms;
+      low_ = last_;
+    }
+    const std::size_t known = top < peak_ ? top : peak_;
+    if (known > low_ && known - low_ > risen_) risen_ = known - low_;
+    if (top > peak_) {
+      peak_ = top;
+      low_ = used_bytes;
+    }
+    if (used_bytes < low_) low_ = used_bytes;
+    last_ = used_bytes;
+  }
+
+  // Bytes that may stay free and resident.
+  [[nodiscard]] std::size_t plausible_bytes() const {
+    const std::size_t risen = risen_ > before_ ? risen_ : before_;
+    std::size_t bytes = last_ / kShare;
+    if (bytes < risen) bytes = risen;
+    return bytes < kLeastBytes ? kLeastBytes : bytes;
+  }
+
+ private:
+  std::uint64_t began_ms_ = 0;  // of the window
+  std::size_t low_ = 0;         // least that was used in the window, and since the peak
+  std::size_t risen_ = 0;       // from there to below the peak, in the window
+  std::size_t before_ = 0;      // the same of the last window
+  std::size_t peak_ = 0;        // most that was ever used
+  std::size_t last_ = 0;        // used after the last free
+};
+
+}  // namespace brimful::pages
