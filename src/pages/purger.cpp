@@ -112,11 +112,14 @@ void purge_excess(std::uint64_t now_ms, std::size_t freed_bytes) {
   purger.decay.forget(purge_bytes(now_ms, now_ms, excess < most ? excess : most, purges_lazily()));
 }
 
+// With cache:unlimited what waits in caches does so until somebody asks for it. Caller holds the heap lock.
+bool caches_wait() { return config::cache() == config::Cache::kUnlimited && !under_pressure(); }
+
 // One step: what caches keep for too long, then a slice. false: nothing more is due. Caller holds the heap lock.
 bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
   const std::uint64_t delay_ms = delay_in_force(option_ms);
   if (now_ms >= delay_ms) {
-    flush_cached_runs(now_ms - delay_ms);
+    if (!caches_wait()) flush_cached_runs(now_ms - delay_ms);
     heap.huge.give_back(now_ms - delay_ms, kSliceBytes);
   }
   return heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
@@ -125,7 +128,8 @@ bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
 // Free and resident, but not offered to the system. Caller holds the heap lock.
 std::size_t bytes_to_give_back() {
   const PageStats stats = heap.pages.stats();
-  return stats.dirty_bytes - stats.muzzy_bytes + cached_run_bytes() + heap.huge.kept_bytes();
+  const std::size_t cached_bytes = caches_wait() ? 0 : cached_run_bytes();
+  return stats.dirty_bytes - stats.muzzy_bytes + cached_bytes + heap.huge.kept_bytes();
 }
 
 // Caller holds the heap lock.
@@ -208,7 +212,7 @@ std::size_t trim() {
 
 std::uint64_t purge_cutoff_ms(std::uint64_t now_ms) {
   const std::int64_t option_ms = config::options.purge_delay_ms;
-  const std::uint64_t delay_ms = option_ms < 0 ? UINT64_MAX : delay_in_force(option_ms);
+  const std::uint64_t delay_ms = option_ms < 0 || caches_wait() ? UINT64_MAX : delay_in_force(option_ms);
   return now_ms > delay_ms ? now_ms - delay_ms : 0;
 }
 

@@ -50,7 +50,7 @@ void empty_caches();
 // Gives back all free memory now, whatever the rate. Returns bytes given back. Takes the heap lock.
 std::size_t trim();
 
-// What was freed then or before is to go back by now; 0: nothing. Caller holds the heap lock.
+// What was put into a cache then or before is to leave it by now; 0: nothing. Caller holds the heap lock.
 std::uint64_t purge_cutoff_ms(std::uint64_t now_ms);
 
 // The delay in force: purge_delay_ms, and what was learned since. -1: never. Takes the heap lock.
