@@ -103,7 +103,7 @@ void purge_excess(std::uint64_t now_ms, std::size_t freed_bytes) {
   const PageStats before = heap.pages.stats();
   const std::size_t dirty_bytes = before.dirty_bytes - before.muzzy_bytes;
   const std::size_t plausible_bytes = purger.demand.plausible_bytes();
-  if (BRIMFUL_LIKELY(dirty_bytes < plausible_bytes + kExcessBytes)) return;
+  if (BRIMFUL_LIKELY(dirty_bytes <= plausible_bytes || dirty_bytes - plausible_bytes < kExcessBytes)) return;
   // Before the first tick nobody has asked whether anything is to go at all.
   if (config::options.purge_delay_ms < 0) return;
   const std::size_t excess = dirty_bytes - plausible_bytes;

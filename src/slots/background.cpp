@@ -28,6 +28,8 @@ namespace {
 constexpr std::uint64_t kMostNsAtRest = 100'000'000;
 constexpr std::uint64_t kMostNs = 10'000'000;
 constexpr std::uint64_t kAtRestMs = 1000;
+// With background_thread:auto, who has looked at the clock so lately purges by itself.
+constexpr std::uint64_t kActiveMs = 100;
 // A smaller heap is not worth a thread.
 constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
 constexpr std::uint64_t kRestMs = 3000;
@@ -67,9 +69,16 @@ State* prepare_state() {
   return known;
 }
 
+bool wants_threads_only() { return config::background_thread() == config::BackgroundThread::kAuto; }
+
 std::uint64_t rest_ms(const State& now_state, std::uint64_t now_ms) {
   const std::uint64_t active = now_state.active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
   return now_ms > active ? now_ms - active : 0;
+}
+
+// A program that did not ask for the thread purges itself as long as it comes by.
+bool leaves_it_to_program(const State& mine, std::uint64_t now_ms) {
+  return wants_threads_only() && rest_ms(mine, now_ms) < kActiveMs;
 }
 
 // Everything that is due. Returns how long to sleep.
@@ -87,8 +96,6 @@ std::uint64_t work(std::uint64_t now_ms, bool is_at_rest) {
 
 // The program has a second thread, beside `own` ones of ours. At this moment: what it had and joined does not count.
 bool has_threads(std::uint32_t own) { return os::thread_count() >= 2 + own; }
-
-bool wants_threads_only() { return config::background_thread() == config::BackgroundThread::kAuto; }
 
 bool may_end(const State& mine, std::uint64_t now_ms) {
   // The program's other threads have ended: perhaps it wants to be the only one.
@@ -118,7 +125,8 @@ void* run(void* /*unused*/) {
   for (;;) {
     const std::uint64_t seen = mine.active_ms.load(std::memory_order_relaxed);  // relaxed: looked at again in end()
     const std::uint64_t now_ms = os::calls.now_ms();
-    const std::uint64_t sleep_ms = work(now_ms, rest_ms(mine, now_ms) >= kAtRestMs);
+    const std::uint64_t sleep_ms =
+        leaves_it_to_program(mine, now_ms) ? kActiveMs : work(now_ms, rest_ms(mine, now_ms) >= kAtRestMs);
     if (may_end(mine, now_ms)) {
       if (config::options.purge_delay_ms >= 0) {
         const SlowScope scope;
@@ -165,7 +173,7 @@ bool is_our_process(State& mine) {
 }  // namespace
 
 bool has_background_thread() {
-  if (BRIMFUL_LIKELY(config::options.background_thread == 0)) return false;
+  if (config::background_thread() != config::BackgroundThread::kOn) return false;
   const State* mine = state.load(std::memory_order_acquire);  // pairs with: prepare_state()
   // relaxed: who is wrong purges once more, or at the next tick
   return mine != nullptr && mine->is_running.load(std::memory_order_relaxed);

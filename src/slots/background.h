@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The background thread: gives memory back while the program rests. With background_thread:1 each program that uses some
-// MiB has it, by default (auto) only one that has threads of its own: programs with one thread may have to keep to that.
+// MiB has it, by default (auto) only one that has threads of its own: programs with one thread may have to keep to that. And
+// it only works then when nobody has come by for 100 ms; an active program purges itself, as without it.
 //
 //   slow path: tick ──▶ keep_background_thread() ──wants──▶ on the way out: start_wanted_thread()
 //                                                                │
@@ -48,7 +49,7 @@ inline void start_wanted_thread(const void* caller, Call call) {
   if (BRIMFUL_UNLIKELY(is_thread_wanted.load(std::memory_order_relaxed))) start_background_thread(caller, call);
 }
 
-// The thread is there, and purges.
+// The thread is there, and purges while the program is active, too: with background_thread:1.
 bool has_background_thread();
 
 }  // namespace brimful::slots

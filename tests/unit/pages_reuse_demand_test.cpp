@@ -27,8 +27,20 @@ TEST(ReuseDemand, IsTheLeastAfterAPeakThatNothingFollowed) {
 
 TEST(ReuseDemand, IsAtLeastWhatIsInUse) {
   ReuseDemand demand;
-  fall(demand, 5000, 10, 1024 * kMiB, 512 * kMiB);
-  EXPECT_EQ(demand.plausible_bytes(), 512 * kMiB);
+  fall(demand, 5000, 10, 1024 * kMiB, 256 * kMiB);
+  EXPECT_EQ(demand.plausible_bytes(), 256 * kMiB);
+}
+
+TEST(ReuseDemand, IsAnythingUntilThreeQuartersAreReleasedOfWhatWasInUseAMomentAgo) {
+  ReuseDemand demand;
+  fall(demand, 5000, 10, 1024 * kMiB, 320 * kMiB);
+  EXPECT_EQ(demand.plausible_bytes(), SIZE_MAX);
+  fall(demand, 5500, 10, 320 * kMiB, 192 * kMiB);
+  EXPECT_EQ(demand.plausible_bytes(), 192 * kMiB);
+  demand.note_freed(6600, 192 * kMiB, kMiB);
+  EXPECT_EQ(demand.plausible_bytes(), 192 * kMiB) << "that was 1.1 s ago";
+  demand.note_freed(7700, 192 * kMiB, kMiB);
+  EXPECT_EQ(demand.plausible_bytes(), SIZE_MAX) << "by now it is a smaller heap";
 }
 
 TEST(ReuseDemand, DoesNotTakeGrowthForReuseAlthoughSomeIsFreedOnTheWay) {
