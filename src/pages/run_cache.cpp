@@ -52,8 +52,8 @@ void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
 
 bool keeps_runs() {
   const auto exhaustion = config::on_exhaustion();
-  return !config::is_hardened() && config::cache() != config::Cache::kNone && config::options.purge_delay_ms != 0 && exhaustion != config::Exhaustion::kHook &&
-         exhaustion != config::Exhaustion::kAbort;
+  return !config::is_hardened() && config::cache() != config::Cache::kNone && config::options.purge_delay_ms != 0 &&
+         exhaustion != config::Exhaustion::kHook && exhaustion != config::Exhaustion::kAbort;
 }
 
 Run* RunCache::take(GranuleCount count) {
