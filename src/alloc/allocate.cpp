@@ -402,7 +402,6 @@ void free_claimed(Run* run) {
 
 // free() of what the fast path could not.
 [[gnu::always_inline]] inline void free_any(void* pointer) {
-  if (pointer == nullptr) return;
   if (has_current_heap()) return free_outside_heap(pointer);
   const std::uint64_t address = address_of(pointer);
   // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
@@ -450,6 +449,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
+  if (pointer == nullptr) return;
   alloc::free_any(pointer);
   slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
 }
