@@ -489,7 +489,6 @@ void* brimful::arch::brimful_realloc_slow(void* pointer, std::size_t bytes) {
   }
   void* block = alloc::reallocate(pointer, bytes);
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
-  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
   return block;
 }
 
