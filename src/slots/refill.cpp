@@ -355,9 +355,9 @@ void sweep(Context* context, std::uint64_t now_ms) {
   std::uint64_t slabs = kSlabs;
   if (context->has_slabs_left_over()) {
     slabs += kSlabs * ((passed_ms < kSweepMs ? passed_ms : kSweepMs) / kLateMs);
-  } else {
+  } else if (config::cache() != config::Cache::kUnlimited) {
     flush_magazines(context);
-    release_empty_currents(context, 1);
+    release_empty_currents(context, config::cache() == config::Cache::kNone ? 0 : 1);
   }
   if (config::options.purge_delay_ms >= 0) purge_free_pages(context, static_cast<int>(slabs));
   context->lock.unlock();
@@ -374,7 +374,7 @@ void tick(std::uint64_t now_ms) {
   keep_background_thread(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
-  purge_idle_pages(now_ms);
+  purge_idle_pages(now_ms, 0);
   flush_old_runs(now_ms);
   Context* context = current_context();
   if (context == nullptr) return;

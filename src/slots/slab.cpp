@@ -148,7 +148,7 @@ void unmake_slab(Slab* slab, std::uint64_t now_ms) {
   slab->kind = Kind::kNone;
   heap.table.set_all(heap.table.id_of(slab->start), granules, &meta::none);
   heap.pages.free(slab->start, granules, now_ms);
-  pages::note_freed();
+  pages::note_freed(now_ms, granules.bytes());
   heap.arena.free(slab, Slab::bytes_for(slab->groups));
 }
 
