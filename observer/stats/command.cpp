@@ -40,9 +40,8 @@ bool number_of(const char* text, double& value) {
 
 bool parse(int count, char** arguments, Request& request) {
   enum : int { kEvery = 256, kLight };
-  static const option kLong[] = {{"every", required_argument, nullptr, kEvery},
-                                 {"light", no_argument, nullptr, kLight},
-                                 {nullptr, 0, nullptr, 0}};
+  static const option kLong[] = {
+      {"every", required_argument, nullptr, kEvery}, {"light", no_argument, nullptr, kLight}, {nullptr, 0, nullptr, 0}};
   double number = 0;
   for (int found = 0; (found = getopt_long(count, arguments, "", kLong, nullptr)) != -1;) {
     if (found == kLight) {

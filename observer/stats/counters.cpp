@@ -17,12 +17,18 @@ constexpr std::size_t kMostContexts = 1 << 16;
 constexpr std::uint64_t kMostClasses = 255;
 
 constexpr const char* kLockFields[] = {"acquisitions", "contended", "sleeps", "wait_ns", "busy"};
-constexpr const char* kPageFields[] = {"reserved",         "committed",
-                                       "used",             "dirty",
-                                       "muzzy",            "purged",
-                                       "purges",           "refaulted",
-                                       "hugetlb",          "hugepages_in_use",
-                                       "hugepages_partly_used", "hugepages_free"};
+constexpr const char* kPageFields[] = {"reserved",
+                                       "committed",
+                                       "used",
+                                       "dirty",
+                                       "muzzy",
+                                       "purged",
+                                       "purges",
+                                       "refaulted",
+                                       "hugetlb",
+                                       "hugepages_in_use",
+                                       "hugepages_partly_used",
+                                       "hugepages_free"};
 
 json no_lock_use() {
   json use;
@@ -103,9 +109,7 @@ void Counters::add_backing(const Reader& reader, json& into) {
                      {"refused", reader.variable<std::uint8_t>("backing.refused") != 0}};
 }
 
-void Counters::add_context(const Reader& reader, Copy& context, std::uint64_t address, Sums& sums) {
-  ++sums.contexts;
-  add_lock(reader, context, reader["context.lock"], sums.locks);
+void Counters::add_counts(const Reader& reader, const Copy& context, Sums& sums) {
   for (std::uint64_t n = 0; n < sums.events.size(); ++n) sums.events[n] += context.at(reader["context.events"] + n * 8);
   for (std::uint64_t n = 0; n < sums.seen.size(); ++n) {
     const std::uint64_t at = reader["context.requests"] + n * reader["requests.size"];
@@ -113,6 +117,12 @@ void Counters::add_context(const Reader& reader, Copy& context, std::uint64_t ad
     sums.requested[n] += context.at(at + reader["requests.requested"]);
     sums.granted[n] += context.at(at + reader["requests.granted"]);
   }
+}
+
+void Counters::add_context(const Reader& reader, Copy& context, std::uint64_t address, Sums& sums) {
+  ++sums.contexts;
+  add_lock(reader, context, reader["context.lock"], sums.locks);
+  add_counts(reader, context, sums);
   // Two halves of a difference: what is raised between them would be wrong by up to two thousand millions.
   const std::uint64_t runs = reader["context.runs"];
   const std::uint64_t sampling = reader["context.sampling"];
@@ -130,8 +140,7 @@ void Counters::add_context(const Reader& reader, Copy& context, std::uint64_t ad
   sums.objects += context.at(sampling + reader["sampling.raised"]);
   for (std::uint64_t n = 0; n < classes; ++n) {
     const std::uint64_t point = sampling + n * reader["sampling.point"];
-    sums.objects -=
-        static_cast<std::uint64_t>(std::int64_t{context.at<std::int32_t>(point + reader["sampling.until"])});
+    sums.objects -= static_cast<std::uint64_t>(context.at<std::int32_t>(point + reader["sampling.until"]));
   }
   sums.stack_bytes += context.at(runs + reader["runs.raised"]) - context.at(runs + reader["runs.until"]);
 }
@@ -183,6 +192,8 @@ void Counters::look(const Reader& reader, json& into) {
   sums.events.resize(events_.size());
   const std::uint64_t kinds = std::min<std::uint64_t>(reader["requests.kinds"], kMostClasses + 1);
   for (auto* list : {&sums.seen, &sums.requested, &sums.granted}) list->resize(kinds);
+  // The empty context counts for threads that have none; it ends where sampling begins.
+  add_counts(reader, reader.copy(reader.variable("contexts"), reader["context.sampling"]), sums);
   const std::uint64_t bytes = reader["context.sampling"] + reader["sampling.size"];
   std::uint64_t at = reader.variable("contexts.all");
   for (std::size_t n = 0; at != 0 && n < kMostContexts && !reader.has_failed(); ++n) {

@@ -33,6 +33,7 @@ class Counters {
   static void add_pages(const Reader& reader, nlohmann::json& into);
   static void add_limits(const Reader& reader, nlohmann::json& into);
   static void add_backing(const Reader& reader, nlohmann::json& into);
+  static void add_counts(const Reader& reader, const Copy& context, Sums& sums);
   static void add_context(const Reader& reader, Copy& context, std::uint64_t address, Sums& sums);
   static void add_central(const Reader& reader, nlohmann::json& locks);
   static void add_calls(const Reader& reader, const Sums& sums, nlohmann::json& into);

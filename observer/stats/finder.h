@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which processes run brimful: those whose files' data holds the anatomy (leaks/anatomy_reader.h), preloaded, linked or static.
+// Which processes run brimful: those whose files' data holds the anatomy (memory/anatomy.h), preloaded, linked or static.
 // To look into all files of a process takes a few milliseconds, so it is done once for each program that a process runs, or
 // a few times, because of one that has just been started the loader may not have mapped the library yet.
 #pragma once

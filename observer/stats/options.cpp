@@ -33,8 +33,7 @@ void Options::read_table(const Reader& reader) {
     const std::uint64_t at = n * size;
     const std::uint64_t words = table.at(at + reader["option.words"]);
     // A pointer to a member is its offset (Itanium C++ ABI, 2.3).
-    options_.push_back({reader.text(table.at(at + reader["option.name"])),
-                        table.at(at + reader["option.field"]),
+    options_.push_back({reader.text(table.at(at + reader["option.name"])), table.at(at + reader["option.field"]),
                         words == 0 ? std::vector<std::string>() : words_of(reader.text(words)),
                         table.at<std::uint8_t>(at + reader["option.is_bytes"]) != 0,
                         table.at<std::int64_t>(at + reader["option.initial"])});

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "leaks/anatomy_reader.h"
+#include "memory/target.h"
 
 namespace brimful::observer::stats {
 
@@ -35,7 +35,7 @@ class Copy {
 
 class Reader {
  public:
-  Reader(leaks::Anatomy& anatomy, const leaks::Read& read) : anatomy_(anatomy), read_(read) {}
+  Reader(memory::Anatomy& anatomy, const memory::Read& read) : anatomy_(anatomy), read_(read) {}
 
   // What a name stands for: a number, or an address.
   [[nodiscard]] std::uint64_t operator[](const char* name) const { return anatomy_[name]; }
@@ -67,8 +67,8 @@ class Reader {
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
   static constexpr std::size_t kMostText = 255;
 
-  leaks::Anatomy& anatomy_;
-  const leaks::Read& read_;
+  memory::Anatomy& anatomy_;
+  const memory::Read& read_;
   mutable bool has_failed_ = false;
 };
 

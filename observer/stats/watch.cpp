@@ -59,14 +59,16 @@ bool Watch::open(pid_t pid) {
   pid_ = pid;
   identity_ = stats::identity(pid);
   std::string why;
-  target_ = leaks::open_target(std::to_string(pid), &why);
+  target_ = memory::open_target(std::to_string(pid), &why);
   return target_ != nullptr || fail(why);
 }
 
-bool Watch::look_at_heap(const leaks::Read& read, json& into) {
+bool Watch::look_at_heap(json& into) {
   const double began = processor_seconds();
   heap::Model model;
-  if (!model.read(target_->anatomy(), read)) return fail(target_->error().empty() ? model.error() : target_->error());
+  if (!model.read(target_->anatomy(), target_->reader())) {
+    return fail(target_->error().empty() ? target_->name() + ": " + model.error() : target_->error());
+  }
   inspect::PictureOptions options;
   options.biggest = 0;
   options.with_hugepages = false;
@@ -95,8 +97,7 @@ bool Watch::look_at_heap(const leaks::Read& read, json& into) {
 }
 
 bool Watch::look(bool light, json& into) {
-  const leaks::Read read = [this](std::uint64_t at, void* to, std::size_t bytes) { return target_->read(at, to, bytes); };
-  Reader reader(target_->anatomy(), read);
+  Reader reader(target_->anatomy(), target_->reader());
   into = json::object();
   into["pid"] = pid_;
   into["program"] = target_->program();
@@ -119,7 +120,7 @@ bool Watch::look(bool light, json& into) {
   if (reader.has_failed()) return fail(target_->error());
   has_names_ = true;
   if (!light) {
-    if (now_seconds() >= next_heap_at_ && !look_at_heap(read, into)) return false;
+    if (now_seconds() >= next_heap_at_ && !look_at_heap(into)) return false;
     into["heap"] = heap_;
     into["heap"]["age_seconds"] = now_seconds() - heap_at_;
     for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) into["process"][name] = heap_[name];

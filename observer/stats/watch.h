@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "leaks/command.h"
+#include "memory/target.h"
 #include "stats/counters.h"
 #include "stats/options.h"
 
@@ -34,17 +34,17 @@ class Watch {
   [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
-  bool look_at_heap(const leaks::Read& read, nlohmann::json& into);
+  bool look_at_heap(nlohmann::json& into);
   bool fail(const std::string& why);
 
   pid_t pid_ = 0;
   std::string identity_;
   std::string error_;
-  std::unique_ptr<leaks::Target> target_;
+  std::unique_ptr<memory::Target> target_;
   bool has_names_ = false;
   Counters counters_;
   Options options_;
-  double heap_at_ = 0;        // when the whole heap was looked at; by now_seconds(), as the next
+  double heap_at_ = 0;  // when the whole heap was looked at; by now_seconds(), as the next
   double next_heap_at_ = 0;
   nlohmann::json heap_;       // what was seen then
   std::uint64_t unused_ = 0;  // objects that were offered to malloc then, and not taken
