@@ -125,8 +125,9 @@ class Screen:
                 self._gone[error["pid"]] = error["error"]
                 self._say(error["error"])
             self._look = look
-        if self._selected == 0 and self._shown():
-            self._selected = views.in_order(self._shown(), self._order["list"])[0]["pid"]
+        shown = views.in_order(self._shown(), self._order["list"])
+        if shown and self._selected not in (one["pid"] for one in shown):
+            self._selected = shown[0]["pid"]
 
     def _take_keys(self, keyboard: int) -> None:
         typed = os.read(keyboard, 4096).decode(errors="replace")

@@ -89,7 +89,7 @@ def processes(
         start += [(layout.estimate(rates["mallocs"]), 7)]
         if is_wide:
             start += [(layout.estimate(rates["frees"]), 7)]
-        return [*start, (layout.visible(one["command"] or one["program"]), 0)]
+        return [*start, (_command(one), 0)]
 
     head = [("PID", 7), ("RSS", 6), ("LIVE", 6)]
     if is_wide:
@@ -107,6 +107,12 @@ def processes(
         is_selected = selected != 0 and one["pid"] == selected
         lines.append(_row(cells(one), "reverse" if is_selected else ""))
     return [_cut(line, width) for line in lines]
+
+
+def _command(one: Process) -> str:
+    """The command line, without the folder of the program."""
+    words = layout.visible(one["command"] or one["program"]).split(" ", 1)
+    return " ".join([os.path.basename(words[0]) or words[0], *words[1:]])
 
 
 def in_order(all_of_them: list[Process], order: str) -> list[Process]:
