@@ -394,9 +394,7 @@ class Rates(unittest.TestCase):
         history.rates(look())
         busy = {"acquisitions": 9, "contended": 4, "sleeps": 1, "wait_ns": 10**9, "busy": 0}
         now = look(at_seconds=12.0, locks__heap=busy)
-        self.assertEqual(
-            history.rates(now)["locks"], {"heap": {"waits": 2.0, "waiting": 0.5}}
-        )
+        self.assertEqual(history.rates(now)["locks"], {"heap": {"waits": 2.0, "waiting": 0.5}})
 
 
 class Layout(unittest.TestCase):

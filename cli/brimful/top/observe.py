@@ -12,6 +12,7 @@ from .. import locate
 
 Process = dict[str, Any]
 
+
 class ObserverError(Exception):
     """There is no answer; the message says why and what to do."""
 
