@@ -145,13 +145,11 @@ def measure(gib: float, turns: int, program: Path) -> bool:
     wall, cpu = min(looks)
     share = watch_cpu / watch_s
     print(f"heap: {heap['resident'] / 2**30:.1f} GiB resident, {heap['live_objects']:,} objects")
-    print(
-        f"first picture: {wall:.2f} s, {cpu:.2f} s of processor; `brimful top --once`, which takes two looks: {whole_command:.2f} s"
-    )
+    print(f"first picture: {wall:.2f} s, {cpu:.2f} s of processor")
+    print(f"`brimful top --once`, which takes two looks: {whole_command:.2f} s")
     print(f"watching once a second, behind the first look: {share:.1%} of a processor")
-    print(
-        f"the program's rounds, watched / alone: {ratio:.4f} (95 %: {low:.4f} to {high:.4f}), {turns} turns each"
-    )
+    print(f"the program's rounds, watched / alone, {turns} turns each:")
+    print(f"  {ratio:.4f} (95 %: {low:.4f} to {high:.4f})")
     faults = []
     if cpu > GOAL_FIRST_S:
         faults.append(f"the first picture took {cpu:.2f} s of processor")
