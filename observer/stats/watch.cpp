@@ -24,25 +24,19 @@ double processor_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-// Objects that malloc was offered and has not taken yet.
-std::uint64_t unused_offers(const heap::Model& model) {
-  std::uint64_t count = 0;
+// Objects that malloc was offered and has not taken yet, and, the other way round, live objects of the program's own heaps,
+// which malloc was never offered.
+std::int64_t unused_less_foreign(const heap::Model& model) {
+  std::int64_t count = 0;
+  std::vector<std::uint64_t> live;
   for (const heap::Slab& slab : model.slabs()) {
-    if (slab.owner >= model.constant("owner.first_special")) continue;
-    for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      count += static_cast<std::uint64_t>(std::popcount(heap::Model::word(slab.offered, group)));
-    }
-  }
-  return count;
-}
-
-// Live objects of the program's own heaps, which malloc's offers know nothing of.
-std::uint64_t live_in_heaps(const heap::Model& model) {
-  std::uint64_t count = 0;
-  for (const heap::Slab& slab : model.slabs()) {
-    if (slab.owner != model.constant("owner.heap")) continue;
-    for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      count += static_cast<std::uint64_t>(std::popcount(model.live_bits(slab, group)));
+    if (slab.owner == model.layout().owner_heap) {
+      model.live_words(slab, live);
+      for (const std::uint64_t word : live) count -= std::popcount(word);
+    } else if (slab.owner < model.layout().owner_first_special) {
+      for (std::uint32_t group = 0; group < slab.groups; ++group) {
+        count += std::popcount(heap::Model::word(slab.offered, group));
+      }
     }
   }
   return count;
@@ -66,7 +60,7 @@ bool Watch::open(pid_t pid) {
 bool Watch::look_at_heap(json& into) {
   const double began = processor_seconds();
   heap::Model model;
-  if (!model.read(target_->anatomy(), target_->reader())) {
+  if (!model.read(target_->anatomy(), target_->reader(), heap::Looks::kTwo)) {
     return fail(target_->error().empty() ? target_->name() + ": " + model.error() : target_->error());
   }
   inspect::PictureOptions options;
@@ -83,10 +77,9 @@ bool Watch::look_at_heap(json& into) {
   heap_["moving_bytes"] = picture["moving"]["bytes"];
   heap_["residency"] = picture["residency"];
   heap_["classes"] = std::move(picture["classes"]);
-  const std::uint64_t calls = into["calls"]["mallocs"];
-  const std::uint64_t held = heap_["live_objects"].get<std::uint64_t>() + heap_["live_blocks"].get<std::uint64_t>() -
-                             live_in_heaps(model) + unused_offers(model);
-  heap_["frees"] = calls - std::min(calls, held);
+  const std::int64_t held =
+      heap_["live_objects"].get<std::int64_t>() + heap_["live_blocks"].get<std::int64_t>() + unused_less_foreign(model);
+  heap_["frees"] = std::max<std::int64_t>(0, into["calls"]["mallocs"].get<std::int64_t>() - held);
   if (!add_kernel_figures(pid_, true, into)) return fail("");
   for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) heap_[name] = into["process"][name];
   const double cost = processor_seconds() - began;
