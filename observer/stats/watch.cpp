@@ -49,6 +49,14 @@ bool Watch::fail(const std::string& why) {
   return false;
 }
 
+bool Watch::fail_to_read(const std::string& why) {
+  const std::string process = "process " + std::to_string(pid_);
+  const std::string now = stats::identity(pid_);
+  if (now.empty()) return fail(process + " has ended");
+  if (now != identity_) return fail(process + " runs another program now");
+  return fail(target_->error().empty() ? target_->name() + ": " + why : target_->error());
+}
+
 bool Watch::open(pid_t pid) {
   pid_ = pid;
   identity_ = stats::identity(pid);
@@ -61,7 +69,7 @@ bool Watch::look_at_heap(json& into) {
   const double began = processor_seconds();
   heap::Model model;
   if (!model.read(target_->anatomy(), target_->reader(), heap::Looks::kTwo)) {
-    return fail(target_->error().empty() ? target_->name() + ": " + model.error() : target_->error());
+    return fail_to_read(model.error());
   }
   inspect::PictureOptions options;
   options.biggest = 0;
@@ -80,7 +88,7 @@ bool Watch::look_at_heap(json& into) {
   const std::int64_t held =
       heap_["live_objects"].get<std::int64_t>() + heap_["live_blocks"].get<std::int64_t>() + unused_less_foreign(model);
   heap_["frees"] = std::max<std::int64_t>(0, into["calls"]["mallocs"].get<std::int64_t>() - held);
-  if (!add_kernel_figures(pid_, true, into)) return fail("");
+  if (!add_kernel_figures(pid_, true, into)) return fail_to_read();
   for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) heap_[name] = into["process"][name];
   const double cost = processor_seconds() - began;
   heap_["processor_seconds"] = cost;
@@ -109,8 +117,9 @@ bool Watch::look(bool light, json& into) {
     return fail("process " + std::to_string(pid_) + " has brimful " + target_->anatomy().version() +
                 ", whose anatomy lacks \"" + missing + "\": use the observer of that version");
   }
-  if (!add_kernel_figures(pid_, false, into) || stats::identity(pid_) != identity_) return fail("");
-  if (reader.has_failed()) return fail(target_->error());
+  if (!add_kernel_figures(pid_, false, into) || stats::identity(pid_) != identity_ || reader.has_failed()) {
+    return fail_to_read();
+  }
   has_names_ = true;
   if (!light) {
     if (now_seconds() >= next_heap_at_ && !look_at_heap(into)) return false;
