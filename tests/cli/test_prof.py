@@ -163,6 +163,11 @@ class Profiles(unittest.TestCase):
             prof = subprocess.Popen(
                 words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
+            # Until the observer runs, which may take long where there is much else to do.
+            children = Path(f"/proc/{prof.pid}/task/{prof.pid}/children")
+            until = time.monotonic() + 20
+            while not children.read_text() and time.monotonic() < until:
+                time.sleep(0.05)
             time.sleep(1.5)
             os.killpg(prof.pid, signal.SIGINT)
             output, errors = prof.communicate(timeout=20)

@@ -421,4 +421,6 @@ class Layout(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # Started in the background by a script, it would be ignored, by us and by all that we start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main()
