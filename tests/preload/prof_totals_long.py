@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Ten real programs, sampled from start to end: the estimated total of their bytes against the exact one.
+"""Ten real programs, sampled from start to end: estimated total bytes against exact ones.
 
-A library of ours stands before brimful and counts each block (`_exact_totals.cpp`), in the same run. Each
-program runs RUNS times in each front end; in each run the estimate differs from the total by some standard
-errors, which the exact sizes give (Horvitz and Thompson). Over the runs these differences must average to
-0 within 2 standard errors of their mean in four of five rows (one in twenty lies outside by chance) and
-within 4 in all, and they must scatter as the arithmetic says.
+A library of ours stands before brimful and counts each block (`_exact_totals.cpp`), in the same
+run. Each program runs RUNS times in each front end; in each run the estimate differs from the total
+by some standard errors, which the exact sizes give (Horvitz and Thompson). Over the runs these
+differences must average to 0 within 2 standard errors of their mean in four of five rows (one in
+twenty lies outside by chance) and within 4 in all, and they must scatter as the arithmetic says.
 
     prof_totals_long.py [RUNS [FILE]]    FILE: every run, as JSON
 
@@ -37,7 +37,8 @@ ALLOCATED_BYTES, LOST = 13, 11
 NUMBERS = "\n".join(str(n * 7919 % 100003) for n in range(60000))
 JSON = "[" + ",".join(f'{{"a":{n},"b":"{n:08}"}}' for n in range(6000)) + "]"
 SQL = (
-    "create table t(a,b); with recursive c(n) as (select 1 union all select n+1 from c where n<30000) "
+    "create table t(a,b); "
+    "with recursive c(n) as (select 1 union all select n+1 from c where n<30000) "
     "insert into t select n, hex(n) from c; create index i on t(b); select count(*), max(b) from t;"
 )
 PYTHON = "import json; x = [json.loads(json.dumps({str(n): [n] * 9})) for n in range(9000)]"
@@ -118,7 +119,8 @@ def main() -> int:
             print(f"only {len(listed)} of the programs are installed: {', '.join(listed)}")
             return SKIP
         print(
-            f"{'program':10} {'front end':9} {'exact bytes':>14} {'estimate':>14} {'mean, s.e.':>10} {'within 2':>8}"
+            f"{'program':10} {'front end':9} {'exact bytes':>14} {'estimate':>14} "
+            f"{'mean, s.e.':>10} {'within 2':>8}"
         )
         for title, program in listed.items():
             for front_end in ("percpu", "thread"):
@@ -130,7 +132,8 @@ def main() -> int:
                 rows.append({"program": title, "front_end": front_end, "runs": seen})
                 within = sum(abs(value) <= 2 for value in away)
                 print(
-                    f"{title:10} {front_end:9} {total:14,.0f} {estimate:14,.0f} {means[-1]:10.2f} {within:4}/{runs}",
+                    f"{title:10} {front_end:9} {total:14,.0f} {estimate:14,.0f} "
+                    f"{means[-1]:10.2f} {within:4}/{runs}",
                     flush=True,
                 )
     if len(sys.argv) > 2:
@@ -145,7 +148,8 @@ def main() -> int:
     spread = math.sqrt(statistics.mean(value * value for value in scatter))
     outside = sum(abs(value) > 2 for value in means)
     print(
-        f"{outside} of {len(means)} rows beyond 2 standard errors, the farthest {max(map(abs, means)):.2f}"
+        f"{outside} of {len(means)} rows beyond 2 standard errors, "
+        f"the farthest {max(map(abs, means)):.2f}"
     )
     print(f"single runs scatter by {spread:.3f} standard errors, {len(scatter)} runs")
     is_right = max(map(abs, means)) < 4 and outside <= len(means) // 5 and 0.8 < spread < 1.2
