@@ -97,6 +97,17 @@ def describe(seen: dict[str, Any]) -> list[str]:
         ]
         if "free_as" in seen:
             lines.append(f"  free     {seen['free_as']}")
+    elif what == "guarded object":
+        way = {
+            "inside": f"{seen['distance']} bytes into",
+            "before": f"{seen['distance']} bytes before",
+            "behind": f"{seen['distance']} bytes behind the end of",
+        }[seen["where"]]
+        length = seen["end"] - seen["start"]
+        lines = [
+            f"{at:#x} is {way} a {seen['state']} guarded object of {length} bytes",
+            f"  object   {seen['start']:#x} to {seen['end']:#x}",
+        ]
     elif what == "not mapped":
         lines = [f"{at:#x} is not mapped: no memory of this program"]
     elif "path" in seen:

@@ -21,8 +21,11 @@ import sys
 from . import locate, program
 
 EXIT_FAILURE = 125
-OPTIONS = ("--conf", "--lib")
-USAGE = 'usage: brimful run [--conf "key:value,..."] [--lib PATH] -- COMMAND [ARGUMENT...]'
+OPTIONS = ("--conf", "--guards", "--lib")
+USAGE = """\
+usage: brimful run [--conf "key:value,..."] [--guards all|off|N] [--lib PATH] -- COMMAND [ARGUMENT...]"""
+# The words for how many of the small objects are guarded, as the option `guards` says it.
+GUARDS = {"all": "1", "off": "0"}
 
 
 class UsageError(Exception):
@@ -65,11 +68,23 @@ def parse(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
             value = rest.pop(0)
         if name == "--conf":
             settings.append(value)
+        elif name == "--guards":
+            settings.append(f"guards:{guards(value)}")
         else:
             chosen = value
     if not rest:
         raise UsageError("no command given")
     return settings, chosen, rest
+
+
+def guards(value: str) -> str:
+    """The option's value for `--guards VALUE`. Raises UsageError."""
+    number = GUARDS.get(value, value)
+    if not (number.isascii() and number.isdigit()):
+        raise UsageError(
+            f"--guards can't be {value}: it takes all, off, or N for one in N small objects"
+        )
+    return number
 
 
 def run(arguments: list[str]) -> int:

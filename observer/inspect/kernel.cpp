@@ -20,6 +20,9 @@ std::vector<heap::Range> ranges_of(const heap::Model& model) {
   for (const heap::Block& block : model.blocks()) {
     if (block.is_huge) ranges.push_back({block.start, block.end});
   }
+  for (const heap::Guarded& object : model.guarded().objects) {
+    ranges.push_back({object.page, object.page + model.guarded().page_bytes});
+  }
   for (heap::Range& range : ranges) {
     range.start = range.start / memory::kPageBytes * memory::kPageBytes;
     range.end = (range.end + memory::kPageBytes - 1) / memory::kPageBytes * memory::kPageBytes;

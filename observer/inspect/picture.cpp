@@ -55,6 +55,7 @@ class Painter {
     for (const Block& block : model_.blocks()) {
       if (block.is_huge) add_huge(block);
     }
+    for (const heap::Guarded& object : model_.guarded().objects) add_guarded(object);
     for (const Range& range : model_.metadata())
       totals_.metadata += pages_.look(range.start, range.end).bytes(range.start, range.end);
     json result = {{"totals", totals()}, {"residency", pages_.is_open() ? "kernel" : "unknown"}};
@@ -132,8 +133,9 @@ class Painter {
         cell(from).live += bytes;
       });
     };
+    model_.live_words(slab, live_words_);
     for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      const std::uint64_t bits = model_.live_bits(slab, group);
+      const std::uint64_t bits = live_words_[group];
       live += static_cast<std::uint64_t>(std::popcount(bits));
       for (unsigned bit = 0; bit < kGroupObjects; in_run = !in_run) {
         const std::uint64_t rest = (in_run ? ~bits : bits) >> bit;
@@ -164,7 +166,7 @@ class Painter {
     use.free += slab.count() - live;
     use.resident += all;
     use.live_bytes += live_bytes;
-    if (slab.owner == model_.constant("owner.sampled")) ++use.sampled_slabs;
+    if (slab.owner == model_.layout().owner_sampled) ++use.sampled_slabs;
     totals_.live += live_bytes;
     totals_.free_in_slabs += all - live_bytes;
     if (slab.is_moving) {
@@ -201,6 +203,17 @@ class Painter {
     } else {
       totals_.free_runs += bytes;
     }
+  }
+
+  // A page for each: what is not of a live object is counted as what is free beside one.
+  void add_guarded(const heap::Guarded& object) {
+    const std::uint64_t end = object.page + model_.guarded().page_bytes;
+    const Resident resident = pages_.look(object.page, end);
+    const std::uint64_t all = resident.bytes(object.page, end);
+    const std::uint64_t live = object.is_live ? resident.bytes(object.start, object.start + object.bytes) : 0;
+    totals_.live += live;
+    totals_.free_in_slabs += all - live;
+    if (object.is_live) ++guarded_;
   }
 
   void note_block(const Block& block, std::uint64_t all, std::uint64_t live) {
@@ -253,7 +266,7 @@ class Painter {
     for (const ClassUse& use : classes_) objects += use.live;
     return {{"resident", totals_.resident()}, {"live", totals_.live},         {"free_in_slabs", totals_.free_in_slabs},
             {"free_runs", totals_.free_runs}, {"metadata", totals_.metadata}, {"live_objects", objects},
-            {"live_blocks", live_blocks_}};
+            {"live_blocks", live_blocks_},    {"live_guarded", guarded_}};
   }
 
   json classes() const {
@@ -307,9 +320,11 @@ class Painter {
   std::vector<ClassUse> classes_;
   json cells_ = json::array();
   std::vector<Big> blocks_;
+  std::uint64_t guarded_ = 0;  // that live
   std::uint64_t live_blocks_ = 0;
   std::uint64_t live_block_bytes_ = 0;
   std::uint64_t block_resident_ = 0;
+  std::vector<std::uint64_t> live_words_;  // of one slab at a time
   std::uint64_t moving_slabs_ = 0;
   std::uint64_t moving_bytes_ = 0;
 };

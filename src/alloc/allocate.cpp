@@ -22,6 +22,7 @@
 #include "pages/purger.h"
 #include "pages/run_stacks.h"
 #include "slots/front_end.h"
+#include "slots/guards.h"
 #include "slots/requests.h"
 #include "slots/samples.h"
 #include "slots/sampling.h"
@@ -38,9 +39,10 @@ std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uin
 struct Block {
   Slab* slab = nullptr;  // with index: an object
   std::uint64_t index = 0;
-  Run* run = nullptr;  // a large or huge block
+  Run* run = nullptr;                          // a large or huge block
+  const meta::GuardRecord* guarded = nullptr;  // by find_block() only
 
-  [[nodiscard]] bool exists() const { return slab != nullptr || run != nullptr; }
+  [[nodiscard]] bool is_in_heap() const { return slab != nullptr || run != nullptr; }
 };
 
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
@@ -114,8 +116,13 @@ void check_destroyed(std::uint64_t address, const char* call) {
 // The block that starts at `address`; reports and aborts when there is none.
 Block find_block(std::uint64_t address, const char* call) {
   Block block = find_in_windows(address);
-  if (!block.exists() && slots::thread_state.depth <= 1) block.run = find_huge(address);
-  if (BRIMFUL_UNLIKELY(!block.exists())) {
+  if (BRIMFUL_LIKELY(block.is_in_heap())) return block;
+  if (slots::is_guarded(address)) {
+    block.guarded = &slots::guarded_at(address, call);
+    return block;
+  }
+  if (slots::thread_state.depth <= 1) block.run = find_huge(address);
+  if (BRIMFUL_UNLIKELY(block.run == nullptr)) {
     check_destroyed(address, call);
     bad_pointer(address, call);
   }
@@ -137,7 +144,10 @@ void check_live(const Block& block, const char* call) {
   if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
 
-std::size_t bytes_of(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
+std::size_t bytes_in_heap(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
+std::size_t bytes_of(const Block& block) {
+  return block.guarded != nullptr ? block.guarded->bytes : bytes_in_heap(block);
+}
 
 // realloc() leaves an object where it is while it fits and at least half of it is used.
 bool may_stay(std::size_t bytes, std::size_t usable) {
@@ -158,11 +168,15 @@ std::uint32_t heap_number(const Block& block) {
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
 }
 
-// Frees of samples, as any moment allows.
+// Frees of samples and of guarded objects, as any moment allows.
 BRIMFUL_COLD void free_sampled(Slab* slab, std::uint64_t index) {
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   slots::free_sampled(slab, index, scope.nested());
+}
+BRIMFUL_COLD void free_guarded(std::uint64_t address) {
+  const os::ErrnoGuard errno_guard;
+  slots::free_guarded(address, "free");
 }
 BRIMFUL_COLD void end_large_sample(Run* run) {
   const os::ErrnoGuard errno_guard;
@@ -190,6 +204,12 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
   prepare_emergency();
   slots::count_request(index, bytes, kSizeClasses[index].bytes);
   slots::Allocation got = slots::allocate(static_cast<ClassId>(index));
+  if (BRIMFUL_UNLIKELY(got.is_guarded)) {
+    if (void* guarded = slots::allocate_guarded(bytes)) return guarded;
+    // One like any. If that is chosen as well, nearly all are: then of the shared slab.
+    got = slots::allocate(static_cast<ClassId>(index));
+    if (got.is_guarded) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
+  }
   if (BRIMFUL_UNLIKELY(got.sample_interval != 0)) {
     got.object = slots::allocate_sampled(static_cast<ClassId>(index), bytes, got.sample_interval);
     if (got.object == nullptr) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
@@ -229,6 +249,12 @@ void* sample_large(void* block, std::size_t bytes, std::uint64_t interval, std::
 // While samples are taken. A block from a stack is decided by the bytes that the stacks count down, in arch/; every other
 // by itself. Both are one chance for each block.
 BRIMFUL_COLD void* allocate_run_sampling(std::size_t bytes, std::size_t alignment) {
+  if (slots::sample_interval() == meta::kIntervalUnread) {  // the program's first request; it may be a sample, too
+    const os::ErrnoGuard errno_guard;
+    const slots::SlowScope scope;
+    if (!scope.nested()) slots::prepare();
+  }
+  if (slots::sample_interval() == 0) return allocate_run(bytes, alignment);
   if (!slots::takes_run_sample()) {
     const bool may_lie_in_stack = bytes > kMaxClassBytes && alignment <= kGranuleBytes;
     void* block = may_lie_in_stack ? arch::brimful_take_run(bytes) : nullptr;
@@ -303,6 +329,14 @@ void* resize_sampled(Run* run, std::uint64_t address, std::size_t bytes) {
   return resize_large(run, address, bytes);
 }
 
+// Another size, another place: what was asked for is where its page ends.
+BRIMFUL_COLD void* reallocate_guarded(void* pointer, std::size_t bytes) {
+  const os::ErrnoGuard errno_guard;
+  const slots::OutsideHeap outside;
+  const std::size_t old_bytes = slots::guarded_at(address_of(pointer), "realloc").bytes;
+  return bytes == old_bytes ? pointer : move(pointer, old_bytes, bytes, 0);
+}
+
 // Of a heap, or above the classes, or for a thread with a current heap.
 void* reallocate_any(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
@@ -316,7 +350,7 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
     const slots::SlowScope scope;
     block = find_block(address, "realloc");
     check_live(block, "realloc");
-    old_bytes = bytes_of(block);
+    old_bytes = bytes_in_heap(block);
     heap = heap_number(block);
     if (block.slab != nullptr) {
       if (may_stay(bytes, old_bytes)) return pointer;
@@ -339,6 +373,9 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
 
 void* reallocate(void* pointer, std::size_t bytes) {
   const Block block = find_in_windows(address_of(pointer));
+  if (BRIMFUL_UNLIKELY(!block.is_in_heap()) && slots::is_guarded(address_of(pointer))) {
+    return reallocate_guarded(pointer, bytes);
+  }
   if (block.slab == nullptr || slots::heap_number(block.slab) != 0 || has_current_heap()) {
     return reallocate_any(pointer, bytes);
   }
@@ -357,7 +394,7 @@ std::uint32_t heap_number_of(const void* pointer, const char* call) {
   const slots::SlowScope scope;
   const Block block = find_block(address_of(pointer), call);
   check_live(block, call);
-  return heap_number(block);
+  return block.guarded != nullptr ? 0 : heap_number(block);
 }
 
 void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
@@ -365,12 +402,14 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const std::uint64_t address = address_of(pointer);
   const Block block = find_block(address, "free_sized");
   check_live(block, "free_sized");
-  const std::size_t usable = bytes_of(block);
+  // A guarded object is looked at as one of its class: what was asked for with an alignment has been rounded up.
+  const std::size_t asked = bytes_of(block);
+  const std::size_t usable = block.guarded != nullptr ? kSizeClasses[class_of(asked)].bytes : asked;
   bool right = shrink_was_refused && bytes <= usable;
-  if (block.slab != nullptr) {
+  if (block.run == nullptr) {
     const bool small = bytes <= kMaxClassBytes;
     right = right || may_stay(bytes, usable) ||
-            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == block.slab->size_class);
+            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == class_of(usable));
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
@@ -438,6 +477,7 @@ void brimful::arch::brimful_free_slow(void* pointer) {
     if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
     return alloc::free_claimed(block.run);
   }
+  if (BRIMFUL_UNLIKELY(block.slab == nullptr && slots::is_guarded(address))) return alloc::free_guarded(address);
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
   if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);

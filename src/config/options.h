@@ -19,6 +19,7 @@ enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
 enum class Leaks : std::int64_t { kOff, kExit };
+enum class Report : std::int64_t { kLine, kStack };
 
 struct Options {
   std::int64_t front_end;          // FrontEnd
@@ -38,6 +39,8 @@ struct Options {
   std::int64_t thp;                // Thp
   std::int64_t populate;           // Populate
   std::int64_t leaks;              // Leaks
+  std::int64_t guards;             // one in so many small objects is guarded; 0: none
+  std::int64_t report;             // Report
   std::int64_t prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
@@ -93,6 +96,10 @@ inline constexpr OptionInfo kOptions[] = {
      "memory backed by one call instead of a fault a page: none, slabs, everything, or what is filled anyway"},
     {"leaks", &Options::leaks, "off|exit", false, 0, 1, 0,
      "exit: what nothing leads to any more when the program exits, on stderr"},
+    {"guards", &Options::guards, nullptr, false, 0, 1000000000, 65536,
+     "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
+    {"report", &Options::report, "line|stack", false, 0, 1, 0,
+     "stack: a report of misuse says also where it was called from; of guarded objects it always does"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -127,6 +134,7 @@ inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
 inline Thp thp() { return static_cast<Thp>(options.thp); }
 inline Populate populate() { return static_cast<Populate>(options.populate); }
 inline Leaks leaks() { return static_cast<Leaks>(options.leaks); }
+inline Report report_kind() { return static_cast<Report>(options.report); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
 
 }  // namespace brimful::config

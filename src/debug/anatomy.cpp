@@ -9,6 +9,7 @@
 #include "arch/sequences.h"
 #include "config/options.h"
 #include "meta/block.h"
+#include "meta/guard_record.h"
 #include "meta/live_map.h"
 #include "meta/sample_record.h"
 #include "pages/heap.h"
@@ -127,6 +128,7 @@ struct Anatomy {
       variable("heap.lock", &pages::heap.lock),
       variable("options", &config::options),
       variable("samples.control", &meta::sample_control),
+      variable("guards.pool", &meta::guard_pool),
   };
   static constexpr std::uint32_t kCount = sizeof kEntries / sizeof kEntries[0];
 

@@ -3,19 +3,28 @@
 // meta/misuse.h. Tests match the beginning of these lines: `brimful: <fault>: <call>(<pointer>`.
 #include "meta/misuse.h"
 
+#include <stdlib.h>
+
+#include "config/options.h"
 #include "os/report.h"
+#include "os/stack_text.h"
 
 namespace brimful::meta {
 namespace {
 
 const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
+[[noreturn]] void end_with(const Line& line) {
+  os::report(line);
+  if (config::report_kind() == config::Report::kStack) os::report_own_stack("called from:");
+  abort();
+}
+
 }  // namespace
 
 void report_double_free(const char* call, const Slab& slab, std::uint64_t index) {
-  os::report_and_abort(Line() << "double free: " << call << "(" << as_pointer(slab.object(index)) << "): this "
-                              << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes
-                              << ") is already free");
+  end_with(Line() << "double free: " << call << "(" << as_pointer(slab.object(index)) << "): this "
+                  << slab.shape().bytes << "-byte object (size class " << slab.shape().bytes << ") is already free");
 }
 
 void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, const Header* owner) {
@@ -32,7 +41,7 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
       if (pointer % kObjectAlignment != 0) line << "not a multiple of 16; ";
       line << inside << " bytes into a " << bytes << "-byte object (size class " << bytes << ") that starts at "
            << as_pointer(pointer - inside);
-      os::report_and_abort(line);
+      end_with(line);
     }
   } else if (owner != nullptr) {
     const auto& run = *static_cast<const Run*>(owner);
@@ -40,31 +49,30 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
     if (pointer % kObjectAlignment != 0) line << "not a multiple of 16; ";
     line << pointer - run.start << " bytes into a block of " << run.bytes << " bytes that starts at "
          << as_pointer(run.start);
-    os::report_and_abort(line);
+    end_with(line);
   }
   if (pointer % kObjectAlignment != 0) {
-    os::report_and_abort(begin("misaligned pointer") << "not a multiple of 16");
+    end_with(begin("misaligned pointer") << "not a multiple of 16");
   }
   if (was_used) {
-    os::report_and_abort(begin("double free") << "its memory was already given back, or never allocated");
+    end_with(begin("double free") << "its memory was already given back, or never allocated");
   }
-  os::report_and_abort(begin("foreign pointer") << "not from this heap");
+  end_with(begin("foreign pointer") << "not from this heap");
 }
 
 void report_destroyed(const char* call, std::uint64_t pointer) {
-  os::report_and_abort(Line() << "use after destroy: " << call << "(" << as_pointer(pointer)
-                              << "): the heap of this block was destroyed");
+  end_with(Line() << "use after destroy: " << call << "(" << as_pointer(pointer)
+                  << "): the heap of this block was destroyed");
 }
 
 void report_bad_heap(const char* call, std::uint64_t handle, bool was_heap) {
-  os::report_and_abort(Line() << (was_heap ? "use after destroy: " : "foreign heap: ") << call << "("
-                              << as_pointer(handle)
-                              << (was_heap ? "): this heap was destroyed" : "): there never was such a heap"));
+  end_with(Line() << (was_heap ? "use after destroy: " : "foreign heap: ") << call << "(" << as_pointer(handle)
+                  << (was_heap ? "): this heap was destroyed" : "): there never was such a heap"));
 }
 
 void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable) {
-  os::report_and_abort(Line() << "wrong size: free_sized(" << as_pointer(pointer) << ", " << std::uint64_t{claimed}
-                              << "): the object is of size class " << std::uint64_t{usable});
+  end_with(Line() << "wrong size: free_sized(" << as_pointer(pointer) << ", " << std::uint64_t{claimed}
+                  << "): the object is of size class " << std::uint64_t{usable});
 }
 
 }  // namespace brimful::meta

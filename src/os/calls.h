@@ -12,8 +12,9 @@ namespace brimful::os {
 
 enum class Access { kNone, kReadWrite };
 
-// What the kernel is told about a range: back it by hugepages, never do so, or back it with pages now.
-enum class Advice { kHugepage, kNoHugepage, kPopulate };
+// What the kernel is told about a range: back it by hugepages, never do so, back it with pages now; leave it out of core
+// files, or no longer.
+enum class Advice { kHugepage, kNoHugepage, kPopulate, kNoDump, kDump };
 
 // What the system says about transparent hugepages: /sys/kernel/mm/transparent_hugepage/enabled.
 enum class HugepageMode { kNever, kMadvise, kAlways };
@@ -27,6 +28,8 @@ struct Calls {
   bool (*decommit)(std::uintptr_t address, std::size_t bytes);
   // Makes a reserved range usable. false when the commit limit or the map count is reached.
   bool (*commit)(std::uintptr_t address, std::size_t bytes);
+  // Takes the access away; the memory stays. false: the map count is reached.
+  bool (*seal)(std::uintptr_t address, std::size_t bytes);
   // Gives the memory back at once; the range stays usable and reads as zeros (MADV_DONTNEED).
   bool (*purge)(std::uintptr_t address, std::size_t bytes);
   bool (*unmap)(std::uintptr_t address, std::size_t bytes);

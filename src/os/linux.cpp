@@ -51,6 +51,11 @@ bool linux_commit(std::uintptr_t address, std::size_t bytes) {
   return succeeded(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
 }
 
+bool linux_seal(std::uintptr_t address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return succeeded(syscall(SYS_mprotect, address, bytes, PROT_NONE));
+}
+
 bool linux_purge(std::uintptr_t address, std::size_t bytes) {
   const ErrnoGuard guard;
   return succeeded(syscall(SYS_madvise, address, bytes, MADV_DONTNEED));
@@ -96,7 +101,7 @@ bool linux_purge_lazily(std::uintptr_t address, std::size_t bytes) {
 bool linux_advise(std::uintptr_t address, std::size_t bytes, Advice advice) {
   const ErrnoGuard guard;
   constexpr int kPopulateWrite = 23;  // Linux 5.14
-  constexpr int kAdvice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, kPopulateWrite};
+  constexpr int kAdvice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, kPopulateWrite, MADV_DONTDUMP, MADV_DODUMP};
   return succeeded(syscall(SYS_madvise, address, bytes, kAdvice[static_cast<int>(advice)]));
 }
 
@@ -124,10 +129,10 @@ void linux_yield() {
   syscall(SYS_sched_yield);
 }
 
-constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,        linux_purge,  linux_unmap,
-                          linux_move_pages,  linux_resize,      linux_name,          linux_now_ms, linux_node,
-                          linux_prefer_node, linux_map_hugetlb, linux_purge_lazily,  linux_advise, linux_is_resident,
-                          linux_touch,       thread_cpu_ns,     linux_hugepage_mode, linux_yield};
+constexpr Calls kLinux = {linux_map,         linux_decommit,    linux_commit,      linux_seal,          linux_purge,
+                          linux_unmap,       linux_move_pages,  linux_resize,      linux_name,          linux_now_ms,
+                          linux_node,        linux_prefer_node, linux_map_hugetlb, linux_purge_lazily,  linux_advise,
+                          linux_is_resident, linux_touch,       thread_cpu_ns,     linux_hugepage_mode, linux_yield};
 
 }  // namespace
 

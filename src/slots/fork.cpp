@@ -29,6 +29,7 @@
 #include "os/thread.h"
 #include "pages/heap.h"
 #include "slots/central.h"
+#include "slots/guards.h"
 #include "slots/samples.h"
 #include "slots/thread.h"
 #include "slots/user_heap.h"
@@ -82,6 +83,7 @@ bool for_each_lock(Visit visit) {
     if (!visit(index.lock)) return false;
   }
   if (!visit(sample_lock)) return false;
+  if (!visit(guard_lock)) return false;
   return visit(pages::heap.lock);
 }
 

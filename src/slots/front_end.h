@@ -17,13 +17,14 @@ struct Allocation {
   void* object;
   // Not 0: there is no object yet, the request is a sample of this interval (slots/samples.h). Said once for it.
   std::uint64_t sample_interval;
+  bool is_guarded;  // likewise: there is no object yet, it is to be a guarded one (slots/guards.h)
 };
 
 // An object of the class; nullptr when there is no memory. Refills the context's current group, or takes from a shared
 // slab. Called inside a SlowScope that is not nested, after prepare().
 Allocation allocate(ClassId size_class);
 
-// An object for a request that was to be a sample, and can't be. Same conditions.
+// An object for a request that was chosen, and can't be. Same conditions.
 void* allocate_unsampled(ClassId size_class);
 
 // Frees object `index` of the slab, whoever owns it. Same conditions.

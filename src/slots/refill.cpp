@@ -263,23 +263,25 @@ Allocation allocate(ClassId size_class) {
     }
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = takes_sample(context, size_class) ? Refill::kSample : refill(context, size_class);
-    const std::uint64_t interval = context->sampling.interval_bytes;
     context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
     if (is_heartbeat) raise_offers(context);
     context->lock.unlock();
-    if (BRIMFUL_UNLIKELY(result == Refill::kSample)) return {nullptr, interval};
+    if (BRIMFUL_UNLIKELY(result == Refill::kSample)) {
+      const std::uint64_t interval = choose(context, size_class);
+      return {nullptr, interval, interval == 0};
+    }
     if (result == Refill::kNoMemory) {
-      if (reclaimed) return {nullptr, 0};
+      if (reclaimed) return {nullptr, 0, false};
       reclaim_all();
       reclaimed = true;
       continue;
     }
     void* object = take(size_class);
-    if (object != nullptr) return {object, 0};
+    if (object != nullptr) return {object, 0, false};
   }
   const std::uint64_t interval = draws_sample(kSizeClasses[size_class].bytes);
-  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval};
-  return {allocate_unsampled(size_class), 0};
+  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval, false};
+  return {allocate_unsampled(size_class), 0, false};
 }
 
 void* allocate_unsampled(ClassId size_class) {

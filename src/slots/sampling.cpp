@@ -8,6 +8,7 @@
 #include "base/exponential.h"
 #include "os/clock.h"
 #include "pages/run_stacks.h"
+#include "slots/guards.h"
 #include "slots/thread.h"
 
 namespace brimful::meta {
@@ -35,10 +36,15 @@ std::uint64_t random() {
   return random_of(random_state.fetch_add(kRandomStep, std::memory_order_relaxed));
 }
 
-// How many objects of the class come before the next sample.
+// Samples per object of the class: the rate of an exponential wait.
+double sample_rate(ClassId size_class, std::uint64_t interval) {
+  return interval != 0 ? static_cast<double>(kSizeClasses[size_class].bytes) / static_cast<double>(interval) : 0;
+}
+
+// How many objects of the class come before the next point.
 void draw(SamplePoint& point, ClassId size_class, std::uint64_t interval) {
-  const double objects =
-      exponential(random()) * static_cast<double>(interval) / static_cast<double>(kSizeClasses[size_class].bytes);
+  const double rate = sample_rate(size_class, interval) + guard_rate_of(size_class);
+  const double objects = rate != 0 ? exponential(random()) / rate : kFar;
   point.is_sample = objects < kFar;
   point.until = point.is_sample ? static_cast<std::int32_t>(objects) : kFar;
   point.trimmed = nullptr;
@@ -75,11 +81,7 @@ bool is_at_point(const SamplePoint& point, const Slot& slot) {
 bool takes_sample(Context* context, ClassId size_class) {
   const std::uint64_t interval = renew(context);
   SamplePoint& point = context->sampling.points[size_class];
-  if (BRIMFUL_LIKELY(interval == 0)) {
-    if (point.until < 0) point.until = kFar;
-    return false;
-  }
-  if (point.until >= 0) return false;
+  if (BRIMFUL_LIKELY(point.until >= 0)) return false;
   const bool is_due = point.is_sample && is_at_point(point, context->slots[size_class]);
   draw(point, size_class, interval);
   return is_due;
@@ -97,10 +99,6 @@ unsigned room_before_sample(Context* context, ClassId size_class, unsigned count
   SamplePoint& point = sampling.points[size_class];
   const auto wanted = static_cast<std::int32_t>(count);
   if (BRIMFUL_LIKELY(point.until >= wanted)) return count;
-  if (sampling.interval_bytes == 0) {
-    point.until = kFar;
-    return count;
-  }
   if (!point.is_sample) draw(point, size_class, sampling.interval_bytes);
   return static_cast<unsigned>(point.until < wanted ? point.until : wanted);
 }
@@ -113,6 +111,16 @@ void note_offer(Context* context, ClassId size_class, const std::uint64_t* group
 
 void draw_next_sample(Context* context, ClassId size_class) {
   draw(context->sampling.points[size_class], size_class, context->sampling.interval_bytes);
+}
+
+std::uint64_t choose(const Context* context, ClassId size_class) {
+  const std::uint64_t interval = context->sampling.interval_bytes;
+  const double guarded = guard_rate_of(size_class);
+  if (interval == 0 || guarded == 0) return interval;
+  constexpr double kStep = 1.0 / (std::uint64_t{1} << 53);
+  const double sampled = sample_rate(size_class, interval);
+  const double drawn = static_cast<double>(random() >> 11) * kStep * chance_below(sampled + guarded);
+  return drawn < chance_below(sampled) ? interval : 0;
 }
 
 std::uint64_t draws_sample(std::uint64_t usable_bytes) {

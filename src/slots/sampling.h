@@ -16,6 +16,9 @@
 // offer that was cut says that the next one IS a sample; so the point is dropped, and drawn anew, when such an offer is
 // taken back (drop_offer). Whether it is never depends on where the point lay.
 //
+// Guarded objects (slots/guards.h) are chosen by the same points: there is one where a sample is, and with a chance for each object where
+// a guarded one is. Which of the two it is, is drawn when it is reached. What is both is a sample.
+//
 // Requests that go through C++ alone (large blocks, objects of the shared slab) are decided one by one. Large blocks from
 // a stack (arch/) count down the bytes of a wait of their own, pages::RunStacks::Clock::until_sample.
 //
@@ -58,6 +61,10 @@ void note_offer(Context* context, ClassId size_class, const std::uint64_t* group
 
 // The request at hand is the sample that room_before_sample() came to.
 void draw_next_sample(Context* context, ClassId size_class);
+
+// The request of which takes_sample() or draw_next_sample() was told: the interval of the sample that it is; 0: it is no
+// sample, but to be guarded (slots/guards.h).
+std::uint64_t choose(const Context* context, ClassId size_class);
 
 // The slot is going to be emptied, whatever it leads to. For a context that nobody runs in, or the caller.
 void drop_offer(Context* context, ClassId size_class);

@@ -35,15 +35,15 @@ unsigned walk_frames(std::uint64_t fp, std::uint64_t low, std::uint64_t high, st
 
 }  // namespace
 
-bool copy_stack(meta::SampleStack& into, char* slot) {
+bool copy_stack(meta::SampleStack& into, char* slot, std::size_t most) {
   arch::read_registers(into.registers);
   into.tid = os::thread_id();
   const std::uint64_t sp = into.registers[meta::kSampleSp];
-  const std::size_t bytes = readable_bytes(sp, meta::kSampleStackBytes);
+  const std::size_t bytes = readable_bytes(sp, most);
   arch::copy_words(sp, reinterpret_cast<std::uint64_t>(slot) + into.stack_offset, bytes);
   into.stack_bytes = static_cast<std::uint32_t>(bytes);
   into.frames = walk_frames(into.registers[meta::kSampleBp], sp, sp + bytes, into.addresses);
-  return bytes == meta::kSampleStackBytes;
+  return bytes == most;
 }
 
 }  // namespace brimful::slots

@@ -14,7 +14,7 @@
 namespace brimful::slots {
 
 // Writes down the calling thread's stack, from this very function's frame on. Its top goes to slot + into.stack_offset,
-// which the caller has set; at most kSampleStackBytes. true: the stack goes on behind the copy. 4 system calls.
-[[gnu::noinline]] bool copy_stack(meta::SampleStack& into, char* slot);
+// which the caller has set; at most `most` bytes, a multiple of 64. true: the stack goes on behind the copy. 4 system calls.
+[[gnu::noinline]] bool copy_stack(meta::SampleStack& into, char* slot, std::size_t most = meta::kSampleStackBytes);
 
 }  // namespace brimful::slots

@@ -16,6 +16,7 @@
 #include "os/report.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
+#include "slots/guards.h"
 #include "slots/sampling.h"
 #include "slots/thread.h"
 
@@ -59,6 +60,7 @@ void start() {
   pages::choose_limits();
   choose_mode();
   set_sample_interval(static_cast<std::uint64_t>(config::options.prof));
+  begin_guards(static_cast<std::uint64_t>(config::options.guards));
   if (config::options.verbose != 0) describe();
   started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)
 }

@@ -131,6 +131,7 @@ void blocks_text(Output& out, const Report& report) {
   };
   line("large", report.heap.large_blocks, report.heap.large_bytes);
   line("huge", report.heap.huge_blocks, report.heap.huge_bytes);
+  line("guarded", report.heap.guarded_objects, report.heap.guarded_bytes);
 }
 
 void blocks_json(Json& json, const Report& report) {
@@ -153,6 +154,7 @@ void blocks_json(Json& json, const Report& report) {
   };
   blocks("large", report.heap.large_blocks, report.heap.large_bytes);
   blocks("huge", report.heap.huge_blocks, report.heap.huge_bytes);
+  blocks("guarded", report.heap.guarded_objects, report.heap.guarded_bytes);
 }
 
 bool was_used(const sync::LockUse& use) { return use.acquisitions != 0 || use.busy != 0; }

@@ -5,6 +5,7 @@
 
 #include "pages/heap.h"
 #include "pages/large_run.h"
+#include "slots/guards.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -39,7 +40,10 @@ void take_snapshot(Snapshot& into) {
   }
   into.huge_blocks = heap.huge.count();
   into.huge_bytes = heap.huge.used_bytes();
-  into.live_bytes += into.large_bytes + into.huge_bytes;
+  const slots::GuardedUse guarded = slots::guarded_use();
+  into.guarded_objects = guarded.objects;
+  into.guarded_bytes = guarded.bytes;
+  into.live_bytes += into.large_bytes + into.huge_bytes + guarded.bytes;
   const pages::PageStats pages = heap.pages.stats();
   into.dirty_bytes += pages.dirty_bytes + heap.huge.kept_bytes();
   into.reserved_bytes = pages.reserved_bytes;

@@ -24,6 +24,8 @@ struct Snapshot {
   std::uint64_t large_bytes;  // usable bytes of large blocks
   std::uint64_t huge_blocks;
   std::uint64_t huge_bytes;
+  std::uint64_t guarded_objects;
+  std::uint64_t guarded_bytes;    // that were asked for
   std::uint64_t live_bytes;       // of all objects and blocks
   std::uint64_t slab_free_bytes;  // of free objects in slabs
   std::uint64_t dirty_bytes;      // free runs and cached blocks, not given back yet

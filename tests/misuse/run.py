@@ -7,6 +7,8 @@ to happen instead: SIGABRT, and on standard error exactly one line that begins w
 `brimful: <fault>: <call>(<pointer>`. Every case runs with both front ends; cases of the hardened
 tier (double frees whose first free may still be in another context's books, or that race) run only
 there.
+Faults with guarded objects (guards:1) end in more lines, with stacks, and those that a page without
+access stops end with SIGSEGV at the instruction itself.
 Besides: right programs with wrong options get one warning and go on.
 
 Environment: BRIMFUL_LIB (default build/release/libbrimful.so). The programs are compiled here,
@@ -18,6 +20,7 @@ into a temporary folder, with the compiler's own opinion about such code switche
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import resource
@@ -231,11 +234,16 @@ class Runner:
         return path
 
     def run(
-        self, command: list[str], conf: str | None, extra: dict[str, str] | None = None
+        self,
+        command: list[str],
+        conf: str | None,
+        extra: dict[str, str] | None = None,
+        preload: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command under the library in an environment with nothing else of brimful's."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BRIMFUL_")}
-        environment["LD_PRELOAD"] = str(LIBRARY)
+        if preload:
+            environment["LD_PRELOAD"] = str(LIBRARY)
         if conf is not None:
             environment["BRIMFUL_CONF"] = conf
         environment.update(extra or {})
@@ -271,7 +279,8 @@ class Runner:
 
 def check_case(runner: Runner, case: Case, front_end: str) -> None:
     """Runs one case with one front end."""
-    conf = ",".join(filter(None, [f"front_end:{front_end}", case.conf]))
+    # Of a guarded object, which one in many thousand is, more is said: check_guarded().
+    conf = ",".join(filter(None, [f"front_end:{front_end}", "guards:0", case.conf]))
     command = [str(runner.program(case.program)), *map(str, case.arguments)]
     done = runner.run(command, conf)
     faults = []
@@ -304,10 +313,192 @@ def check_by_itself(
     runner: Runner, program: str, arguments: tuple[int, ...], conf: str, front_end: str
 ) -> None:
     """A program that reports its own misses."""
-    conf = ",".join(filter(None, [f"front_end:{front_end}", conf]))
+    conf = ",".join(filter(None, [f"front_end:{front_end}", "guards:0", conf]))
     done = runner.run([str(runner.program(program)), *map(str, arguments)], conf)
     faults = [] if done.returncode == 0 else ["not every double free was reported"]
     runner.record(f"{program} [{conf}]", faults, done)
+
+
+@dataclass(frozen=True)
+class GuardedCase:
+    """One fault with a guarded object: what has to be said, and which functions the stacks name."""
+
+    program: str
+    arguments: tuple[int | str, ...]
+    fault: str  # what stands before the address
+    place: str  # what stands behind it
+    ends_by: signal.Signals
+    calls: tuple[str, ...]  # one in each stack: of the access or call, the allocation, the free
+
+    def title(self) -> str:
+        """The command."""
+        return " ".join([self.program, *map(str, self.arguments)])
+
+
+def guarded_cases() -> list[GuardedCase]:
+    """The table of faults with guarded objects."""
+    end, start, segv = "guarded_at_end|main", "guarded_at_start|main", signal.SIGSEGV
+    cases = []
+    for distance in (0, 7, 15, 4095):
+        count = f"{distance} bytes? behind the end of the 64-byte object 0x"
+        for how, words in (("write", "write to "), ("read", "read from ")):
+            given = ("overflow", how, 64, distance)
+            calls = (f"{how}_at", end)
+            cases.append(
+                GuardedCase(
+                    "guarded_access", given, "buffer overflow: " + words, count, segv, calls
+                )
+            )
+    for distance in (1, 8, 16, 2000):
+        count = f"{distance} bytes? before the 96-byte object 0x"
+        given = ("underflow", "write", 96, distance)
+        fault = "buffer underflow: write to "
+        cases.append(GuardedCase("guarded_access", given, fault, count, segv, ("write_at", start)))
+    inside = r"{} bytes? into the {}-byte object 0x[0-9a-f]+ to 0x[0-9a-f]+, which is free"
+    for what, free in (("freed", "main"), ("freed_by_thread", "free_it")):
+        for how, words in (("write", "write to "), ("read", "read from ")):
+            for size, distance in ((16, 0), (1024, 1000), (4096, 4095)):
+                given = (what, how, size, distance)
+                place = inside.format(distance, size)
+                fault = "use after free: " + words
+                calls = (f"{how}_at", end, free)
+                cases.append(GuardedCase("guarded_access", given, fault, place, segv, calls))
+    for what in ("in_thread", "in_child"):
+        given = (what, "write", 64, 0)
+        place = "0 bytes behind the end of the 64-byte object 0x"
+        fault = "buffer overflow: write to "
+        cases.append(GuardedCase("guarded_access", given, fault, place, segv, ("write_at", end)))
+
+    abort, call = signal.SIGABRT, "guarded_free"
+    for size, distance in ((61, 0), (61, 2), (50, 13), (1, 14), (61, 100), (61, 3000)):
+        place = f": the byte at 0x[0-9a-f]+ was written to, {distance} bytes? behind the end of "
+        fault = r"buffer overflow: free\("
+        cases.append(
+            GuardedCase(call, ("behind", size, distance), fault, place, abort, ("main", end))
+        )
+    for distance in (1, 9, 500):
+        place = f": the byte at 0x[0-9a-f]+ was written to, {distance} bytes? before "
+        fault = r"buffer underflow: free\("
+        cases.append(
+            GuardedCase(call, ("before", 64, distance), fault, place, abort, ("main", end))
+        )
+    for what, fault, place, calls in (
+        ("twice", "double free: free", ": the 61-byte object .* is already free", 3),
+        ("interior", "interior pointer: free", ": 16 bytes into the 61-byte object", 2),
+        ("misaligned", "misaligned pointer: free", ": 8 bytes into the 61-byte object", 2),
+        ("realloc", "use after free: realloc", ": the 61-byte object .* is already free", 3),
+        ("usable", "use after free: malloc_usable_size", ": the 61-byte object .* is", 3),
+    ):
+        cases.append(GuardedCase(call, (what, 61), fault + r"\(", place, abort, ("main",) * calls))
+    return cases
+
+
+def stacks_of(lines: list[str], program: Path) -> list[str]:
+    """Of each stack of a report the functions of the program that it names, by addr2line."""
+    stacks: list[list[str]] = []
+    for line in lines:
+        if line.endswith(":"):
+            stacks.append([])
+        place = re.fullmatch(r"brimful:     #\d+ (.*)\+(0x[0-9a-f]+)", line)
+        if place is not None and stacks and Path(place[1]) == program:
+            stacks[-1].append(place[2])
+    named = []
+    for addresses in stacks:
+        command = ["addr2line", "-f", "-i", "-e", str(program), *addresses]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        named.append(" ".join(done.stdout.split("\n")[0::2]))
+    return named
+
+
+def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static: bool) -> None:
+    """Runs one case: the line, how the process ends, and whom the stacks name."""
+    program = runner.program(case.program, static)
+    command = [str(program), *map(str, case.arguments)]
+    done = runner.run(command, f"front_end:{front_end},guards:1", preload=not static)
+    faults = []
+    if done.returncode != -case.ends_by:
+        faults.append(f"ended with {done.returncode}, not {case.ends_by.name}")
+    announced = re.search(r"pointer (0x[0-9a-f]+)\n\Z", done.stdout)
+    lines = done.stderr.splitlines()
+    if announced is None:
+        faults.append("did not stop at the faulty access")
+    else:
+        expected = rf"brimful: {case.fault}{announced[1]}[),]*[: ]+{case.place.lstrip(': ')}"
+        if not lines or re.match(expected, lines[0]) is None:
+            faults.append(f"message does not match {expected}")
+    stacks = stacks_of(lines, program.resolve())
+    if len(stacks) != len(case.calls):
+        faults.append(f"{len(stacks)} stacks, not {len(case.calls)}")
+    for functions, wanted in zip(stacks, case.calls, strict=False):
+        if re.search(rf"\b(?:{wanted})\b", functions) is None:
+            faults.append(f"a stack of [{functions}] without {wanted}")
+    kind = "static" if static else "preloaded"
+    runner.record(f"{case.title()} (guards:1, {front_end}, {kind})", faults, done)
+
+
+def check_stacks(runner: Runner) -> None:
+    """report:stack says from where; a debugger sees the caller's frame at the abort."""
+    for program, arguments, conf in (
+        ("double_free", (64,), ""),
+        ("double_free", (1 << 20,), ""),
+        ("free_interior", (64, 16), ""),
+        ("double_free", (64,), "tier:hardened"),
+    ):
+        path = runner.program(program)
+        command = [str(path), *map(str, arguments)]
+        done = runner.run(command, ",".join(filter(None, ["guards:0,report:stack", conf])))
+        stacks = stacks_of(done.stderr.splitlines(), path.resolve())
+        faults = [] if len(stacks) == 1 and "main" in stacks[0].split() else [f"stacks {stacks}"]
+        if done.returncode != -signal.SIGABRT:
+            faults.append("no SIGABRT")
+        runner.record(f"{program} {arguments} {conf} report:stack", faults, done)
+    if shutil.which("gdb") is None:
+        runner.skipped += 1
+        print("skip frames at the abort: gdb is not installed")
+        return
+    for program, arguments, conf in (
+        ("double_free", ("64",), "guards:0"),
+        ("guarded_access", ("freed", "write", "64", "8"), "guards:1"),
+    ):
+        debugger = ["gdb", "-nx", "-batch", "-ex", f"set environment LD_PRELOAD {LIBRARY}"]
+        debugger += ["-ex", f"set environment BRIMFUL_CONF {conf}", "-ex", "run", "-ex", "bt"]
+        debugger += ["--args", str(runner.program(program)), *arguments]
+        done = runner.run(debugger, None, preload=False)
+        if "ptrace" in done.stderr and "not permitted" in done.stderr:
+            runner.skipped += 1
+            print("skip frames at the abort: gdb may not trace")
+            return
+        faults = [] if re.search(r"^#\d+ .*\bmain \(", done.stdout, re.M) else ["no frame of main"]
+        runner.record(f"gdb, {program} {conf}", faults, done)
+
+
+# Objects of the check of the rate: with N = 10 and 100 the number of guarded ones is within 6 standard deviations.
+RATE_OBJECTS = 20000
+
+
+def check_guarded(runner: Runner, wants_all: bool) -> None:
+    """Faults with guarded objects, the program's own handlers, and how many objects are guarded."""
+    for number, case in enumerate(guarded_cases()):
+        # Each case both ways over the two front ends.
+        for front_end, static in zip(FRONT_ENDS, (number % 2 == 0, number % 2 == 1), strict=True):
+            check_guarded_case(runner, case, front_end, static and ARCHIVE.exists())
+            if wants_all and ARCHIVE.exists():
+                check_guarded_case(runner, case, front_end, not static)
+    for front_end in FRONT_ENDS:
+        done = runner.run(
+            [str(runner.program("guarded_handlers"))], f"front_end:{front_end},guards:1"
+        )
+        faults = [] if done.returncode == 0 else ["a handler of the program is not what it was"]
+        runner.record(f"guarded_handlers ({front_end})", faults, done)
+        for one_in in (0, 1, 10, 100):
+            command = [str(runner.program("guarded_rate")), str(RATE_OBJECTS)]
+            done = runner.run(command, f"front_end:{front_end},guards:{one_in}")
+            chance = 1 / one_in if one_in else 0
+            mean = RATE_OBJECTS * chance
+            spread = 6 * math.sqrt(mean * (1 - chance))
+            got = int(done.stdout) if done.stdout.strip().isdigit() else -1
+            faults = [] if abs(got - mean) <= spread else [f"{got} guarded, not {mean} ± {spread}"]
+            runner.record(f"guarded_rate guards:{one_in} ({front_end})", faults, done)
 
 
 # Options as the user may get them wrong: (conf, what the one warning must match).
@@ -468,6 +659,10 @@ def main() -> int:
         for program, arguments, conf in SELF_CHECKING:
             for front_end in FRONT_ENDS if is_wanted(program) else ():
                 check_by_itself(runner, program, arguments, conf, front_end)
+        if is_wanted("guarded"):
+            check_guarded(runner, "guarded" in names)
+        if is_wanted("stacks"):
+            check_stacks(runner)
         if is_wanted("options"):
             check_options(runner)
             check_exhaustion(runner)

@@ -177,6 +177,7 @@ class PrintStats(unittest.TestCase):
             self.assertGreater(use["slabs"], 0)
         live = sum(int(size) * use["live"] for size, use in found["classes"].items())
         live += found["large"]["bytes"] + found["huge"]["bytes"]
+        live += found["guarded"]["bytes"]
         self.assertEqual(live, found["bytes"]["live"])
         self.assertGreater(found["events"]["refill_new"], 0)
 

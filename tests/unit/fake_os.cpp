@@ -62,6 +62,10 @@ bool fake_map_hugetlb(std::uintptr_t address, std::size_t bytes, unsigned /*page
 }
 
 bool fake_advise(std::uintptr_t address, std::size_t bytes, os::Advice advice) {
+  if (advice == os::Advice::kNoDump || advice == os::Advice::kDump) {
+    current->dumps.push_back({{address, bytes}, advice});
+    return os::linux_calls().advise(address, bytes, advice);
+  }
   if (current->enter(Call::kAdvise)) return false;
   current->advices.push_back({{address, bytes}, advice});
   if (advice == os::Advice::kPopulate) {
@@ -90,6 +94,7 @@ void fake_yield() { os::linux_calls().yield(); }
 constexpr os::Calls kFake = {fake_map,
                              fake<Call::kDecommit, &os::Calls::decommit>,
                              fake<Call::kCommit, &os::Calls::commit>,
+                             fake<Call::kSeal, &os::Calls::seal>,
                              fake<Call::kPurge, &os::Calls::purge>,
                              fake<Call::kUnmap, &os::Calls::unmap>,
                              fake_move_pages,
@@ -110,9 +115,9 @@ constexpr os::Calls kFake = {fake_map,
 }  // namespace
 
 const char* name_of(Call kind) {
-  constexpr const char* kNames[kCallKinds] = {"map",         "reserve", "decommit",     "commit",
-                                              "purge",       "unmap",   "move_pages",   "resize",
-                                              "prefer_node", "hugetlb", "purge_lazily", "advise"};
+  constexpr const char* kNames[kCallKinds] = {"map",          "reserve",    "decommit", "commit",      "purge",
+                                              "unmap",        "move_pages", "resize",   "prefer_node", "hugetlb",
+                                              "purge_lazily", "advise",     "seal"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

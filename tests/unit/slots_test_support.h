@@ -12,7 +12,7 @@
 namespace brimful::testing {
 
 // One context per thread: then who owns what does not depend on the CPU that a test happens to run on.
-static const Configured thread_mode(__BASE_FILE__, "front_end:thread,purge_delay_ms:-1");
+static const Configured thread_mode(__BASE_FILE__, "front_end:thread,purge_delay_ms:-1,guards:0");
 
 inline stats::Snapshot snapshot() {
   stats::Snapshot result;

@@ -154,8 +154,8 @@ bool free_lightly(Slab*, std::uint64_t) { return false; }
 
 Allocation allocate(ClassId size_class) {
   const std::uint64_t interval = draws_sample(kSizeClasses[size_class].bytes);
-  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval};
-  return {allocate_unsampled(size_class), 0};
+  if (BRIMFUL_UNLIKELY(interval != 0)) return {nullptr, interval, false};
+  return {allocate_unsampled(size_class), 0, false};
 }
 
 void* allocate_unsampled(ClassId size_class) {

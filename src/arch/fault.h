@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// What a handler of SIGSEGV is told of the access that faulted, by its third argument.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace brimful::arch {
+
+enum class Access : std::uint8_t { kUnknown, kRead, kWrite };
+
+// The registers at the instruction that faulted, and what it was about to do.
+struct Fault {
+  std::uint64_t ip;
+  std::uint64_t sp;
+  std::uint64_t link;  // where a function that calls none returns to, on aarch64; else that is on the stack, and this 0
+  Access access;
+};
+
+inline Fault fault_of(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  Fault fault = {};
+#if defined(__x86_64__)
+  constexpr std::uint64_t kIsWrite = 2;  // of the page fault's error code
+  fault.ip = static_cast<std::uint64_t>(machine.gregs[REG_RIP]);
+  fault.sp = static_cast<std::uint64_t>(machine.gregs[REG_RSP]);
+  fault.access = (static_cast<std::uint64_t>(machine.gregs[REG_ERR]) & kIsWrite) != 0 ? Access::kWrite : Access::kRead;
+#elif defined(__aarch64__)
+  // Records behind the registers, each with a magic number and its length; one has the exception's syndrome.
+  constexpr std::uint32_t kSyndrome = 0x45535201;
+  constexpr std::uint64_t kIsWrite = 1U << 6;
+  fault.ip = machine.pc;
+  fault.sp = machine.sp;
+  fault.link = machine.regs[30];
+  for (std::size_t at = 0; at + 16 <= sizeof machine.__reserved;) {
+    std::uint32_t head[2];
+    memcpy(head, machine.__reserved + at, sizeof head);
+    if (head[0] == 0 || head[1] < sizeof head) break;
+    if (head[0] == kSyndrome) {
+      std::uint64_t syndrome = 0;
+      memcpy(&syndrome, machine.__reserved + at + sizeof head, sizeof syndrome);
+      fault.access = (syndrome & kIsWrite) != 0 ? Access::kWrite : Access::kRead;
+      break;
+    }
+    at += head[1];
+  }
+#endif
+  return fault;
+}
+
+// Whether the bytes before `address`, eight of which can be read, are an instruction that calls: then it may be where a
+// call returns to.
+inline bool is_behind_call(std::uint64_t address) {
+#if defined(__x86_64__)
+  const auto* at = reinterpret_cast<const unsigned char*>(address);
+  if (at[-5] == 0xE8) return true;
+  // FF /2: call by a register or a word of memory, 2 to 7 bytes long.
+  for (int length = 2; length <= 7; ++length) {
+    if (at[-length] == 0xFF && (at[-length + 1] & 0x38) == 0x10) return true;
+  }
+  return false;
+#elif defined(__aarch64__)
+  if (address % 4 != 0) return false;
+  const std::uint32_t code = *reinterpret_cast<const std::uint32_t*>(address - 4);
+  return (code >> 26) == 0x25 || (code & 0xFFFFFC1F) == 0xD63F0000;  // BL, BLR
+#endif
+}
+
+}  // namespace brimful::arch

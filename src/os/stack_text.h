@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Stacks as lines of a report: `file+0xoffset`, as addr2line(1) wants it, without the loader, whose lock the program may
+// hold, and without an unwinder. The words of a stack are looked through, from its top on, for those that lie in code,
+// right behind a call. So none of the calls under way is missed, also in code without frame pointers; but what an earlier
+// call left on the stack is among them now and then, and the reader is told so.
+//
+// Rejected: frame pointers alone (most distributions' programs have none, nor has the library); tables of the unwinder
+// (the observer reads them, later and elsewhere).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brimful::os {
+
+struct StackWords {
+  const char* title;
+  std::uint64_t first;         // an address of code that is certain; 0: none
+  std::uint64_t link;          // one that may be one; 0: none
+  const std::uint64_t* words;  // can be read
+  std::size_t count;
+};
+
+// Writes each stack's title and its calls to standard error, the innermost first, at most 12. Reads /proc/self/maps once; where it
+// can't, addresses stand alone. One thread at a time. No lock, no allocation.
+void report_stacks(const StackWords* stacks, std::size_t count);
+
+// The same for the calling thread, now.
+void report_own_stack(const char* title);
+
+// How many words can be read from `sp` on, at most `most`. A system call for each page.
+std::size_t readable_words(std::uint64_t sp, std::size_t most);
+
+}  // namespace brimful::os

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+//
+// slots/guards.h: the pool.
+#include "slots/guards.h"
+
+#include <string.h>
+
+#include "base/exponential.h"
+#include "os/calls.h"
+#include "os/fault.h"
+#include "slots/guard_report.h"
+#include "slots/stack_copy.h"
+
+namespace brimful::meta {
+
+constinit GuardPool guard_pool = {};
+
+}  // namespace brimful::meta
+
+namespace brimful::slots {
+
+constinit sync::SampleMutex guard_lock;
+constinit double guard_rate = 0;
+
+namespace {
+
+using meta::guard_pool;
+using meta::GuardRecord;
+using meta::GuardState;
+
+// At a page of 4 KiB 600 KiB in all, records included.
+constexpr std::uint32_t kSlots = 64;
+constexpr std::size_t kMostPageBytes = std::size_t{512} << 10;  // of larger pages fewer
+constexpr std::uint32_t kHuntedSlots = 8192;
+constexpr std::uint32_t kLeastSlots = 8;
+// Records made usable at a time.
+constexpr std::uint32_t kStepSlots = 64;
+constexpr std::uint64_t kHuntedBelow = 1000;
+constexpr std::uint64_t kPauseMs = 4;
+// One in so many objects lies at the start of its page.
+constexpr std::uint64_t kLeftShare = 4;
+
+// Guarded by guard_lock, but for `ended` and what begin_guards() writes.
+struct Guards {
+  std::uint32_t used;         // slots, from the first
+  std::uint32_t usable;       // of these and the next, the records can be written to
+  std::uint32_t first_freed;  // slots that wait, the longest first; slot + 1
+  std::uint32_t last_freed;
+  std::uint64_t number;
+  bool is_refused;  // the system has no address space for us
+  bool is_hunted;
+  std::atomic<std::uint64_t> last_ms;  // the clock at the last choice; 0: there was none
+};
+constinit Guards guards = {};
+// Slots that were freed and that nobody has collected yet, the last one first; slot + 1.
+constinit std::atomic<std::uint32_t> ended{0};
+
+bool make_pool() {
+  if (guard_pool.records != 0) return true;
+  if (guards.is_refused) return false;
+  const std::size_t page = os::page_bytes();
+  std::uint32_t slots = guards.is_hunted ? kHuntedSlots : kSlots;
+  while (!guards.is_hunted && slots * page > kMostPageBytes && slots > kLeastSlots) slots /= 2;
+  void* memory = nullptr;
+  std::size_t pages = 0;
+  std::size_t records = 0;
+  for (; memory == nullptr && slots >= kLeastSlots; slots /= 4) {
+    pages = (2 * std::size_t{slots} + 1) * page;
+    records = round_up(slots * sizeof(GuardRecord), page);
+    memory = os::calls.map(0, pages + records, os::Access::kNone);
+    if (memory != nullptr) break;
+  }
+  const auto start = reinterpret_cast<std::uint64_t>(memory);
+  if (memory == nullptr) {
+    guards.is_refused = true;
+    return false;
+  }
+  os::calls.name(start, pages + records, "brimful guards");
+  os::watch_faults(report_fault);
+  guard_pool.start = start;
+  guard_pool.slots = slots;
+  guard_pool.page_bytes = static_cast<std::uint32_t>(page);
+  guard_pool.records = start + pages;
+  guard_pool.bytes.store(pages, std::memory_order_release);  // pairs with: is_guarded() (all of the above)
+  return true;
+}
+
+void wait_behind(std::uint32_t slot) {
+  guard_record(slot).next = 0;
+  (guards.last_freed != 0 ? guard_record(guards.last_freed - 1).next : guards.first_freed) = slot + 1;
+  guards.last_freed = slot + 1;
+}
+
+void collect_ended() {
+  // relaxed: an empty list needs no order
+  if (ended.load(std::memory_order_relaxed) == 0) return;
+  std::uint32_t link = ended.exchange(0, std::memory_order_acquire);  // pairs with: free_guarded() (the links)
+  std::uint32_t oldest = 0;
+  while (link != 0) {
+    const std::uint32_t next = guard_record(link - 1).next;
+    guard_record(link - 1).next = oldest;
+    oldest = link;
+    link = next;
+  }
+  while (oldest != 0) {
+    const std::uint32_t slot = oldest - 1;
+    oldest = guard_record(slot).next;
+    wait_behind(slot);
+  }
+}
+
+// A slot + 1, and the object's number. 0: all objects live.
+struct Taken {
+  std::uint32_t link;
+  std::uint64_t number;
+};
+
+// false: all slots have been used, or there is no memory for more records.
+bool has_unused() {
+  if (guards.used < guards.usable) return true;
+  if (guards.usable == guard_pool.slots) return false;
+  const std::uint64_t page = guard_pool.page_bytes;
+  const std::uint64_t from = round_down(guard_pool.records + guards.usable * sizeof(GuardRecord), page);
+  const std::uint32_t wanted = guards.usable + kStepSlots;
+  const std::uint32_t usable = wanted < guard_pool.slots ? wanted : guard_pool.slots;
+  const std::uint64_t to = round_up(guard_pool.records + usable * sizeof(GuardRecord), page);
+  if (!os::calls.commit(from, to - from)) return false;
+  guards.usable = usable;
+  // pairs with: nearest_guarded(), guarded_use() (records that can be read)
+  guard_pool.readable.store(usable, std::memory_order_release);
+  return true;
+}
+
+Taken take_slot() {
+  const sync::MutexLock guard(guard_lock);
+  if (!make_pool()) return {0, 0};
+  collect_ended();
+  std::uint32_t link = 0;
+  if (has_unused()) {
+    link = ++guards.used;
+  } else if (guards.first_freed != 0) {
+    link = guards.first_freed;
+    guards.first_freed = guard_record(link - 1).next;
+    if (guards.first_freed == 0) guards.last_freed = 0;
+  }
+  return {link, ++guards.number};
+}
+
+void put_back(std::uint32_t slot) {
+  const sync::MutexLock guard(guard_lock);
+  wait_behind(slot);
+}
+
+// Whether it is time for another, where the program's time is spared.
+bool is_time() {
+  if (guards.is_hunted) return true;
+  const std::uint64_t now_ms = os::calls.now_ms();
+  const std::uint64_t before = guards.last_ms.load(std::memory_order_relaxed);  // relaxed: a time by itself
+  if (before != 0 && now_ms - before < kPauseMs) return false;
+  guards.last_ms.store(now_ms, std::memory_order_relaxed);  // relaxed: of two threads at once both may go on
+  return before != 0;
+}
+
+// What lies beside an object: any byte that a program writes by mistake is another one, but for one value in 255.
+unsigned char pattern_of(const GuardRecord& record) {
+  return static_cast<unsigned char>(0x80 | random_of(record.number));
+}
+
+// Whether [from, to) holds nothing but the pattern: each byte is as the one before it.
+bool is_pattern(unsigned char pattern, std::uint64_t from, std::uint64_t to) {
+  const auto* first = reinterpret_cast<const unsigned char*>(from);
+  return from == to || (*first == pattern && memcmp(first, first + 1, to - from - 1) == 0);
+}
+
+// The first byte in [from, to) that is not the pattern; `to`: none.
+std::uint64_t first_change(const GuardRecord& record, std::uint64_t from, std::uint64_t to) {
+  const unsigned char pattern = pattern_of(record);
+  if (is_pattern(pattern, from, to)) return to;
+  while (from < to && *reinterpret_cast<const unsigned char*>(from) == pattern) ++from;
+  return from;
+}
+std::uint64_t last_change(const GuardRecord& record, std::uint64_t from, std::uint64_t to) {
+  const unsigned char pattern = pattern_of(record);
+  if (is_pattern(pattern, from, to)) return from;
+  while (to > from && *reinterpret_cast<const unsigned char*>(to - 1) == pattern) --to;
+  return to;
+}
+
+void check_beside(const GuardRecord& record, std::uint64_t page, const char* call) {
+  const std::uint64_t page_end = page + guard_pool.page_bytes;
+  const std::uint64_t end = record.address + record.bytes;
+  const std::uint64_t behind = first_change(record, end, page_end);
+  if (behind != page_end) report_changed(record, behind, call);
+  const std::uint64_t before = last_change(record, page, record.address);
+  if (before != page) report_changed(record, before - 1, call);
+}
+
+std::uint32_t slot_of(std::uint64_t address) {
+  return static_cast<std::uint32_t>((address - guard_pool.start) / guard_pool.page_bytes / 2);
+}
+
+std::uint32_t readable_records() {
+  return guard_pool.readable.load(std::memory_order_acquire);  // pairs with: has_unused() (records that can be read)
+}
+
+// The record of the object that starts at the address, live or not; nullptr: none does.
+GuardRecord* record_at(std::uint64_t address) {
+  const std::uint64_t page = (address - guard_pool.start) / guard_pool.page_bytes;
+  if (page % 2 == 0 || slot_of(address) >= readable_records()) return nullptr;
+  GuardRecord& record = guard_record(slot_of(address));
+  return state_of(record) != GuardState::kUnused && record.address == address ? &record : nullptr;
+}
+
+}  // namespace
+
+GuardRecord& guard_record(std::uint32_t slot) { return reinterpret_cast<GuardRecord*>(guard_pool.records)[slot]; }
+
+std::uint64_t guard_page(std::uint32_t slot) {
+  return guard_pool.start + (2 * std::uint64_t{slot} + 1) * guard_pool.page_bytes;
+}
+
+void begin_guards(std::uint64_t objects) {
+  guards.is_hunted = objects < kHuntedBelow;
+  constexpr double kAll = 1e9;
+  const auto chance = 1 / static_cast<double>(objects);
+  // With it 1 - exp(-rate) = chance.
+  guard_rate = objects == 0 ? 0 : objects == 1 ? kAll : -natural_log(1 - chance);
+}
+
+void* allocate_guarded(std::size_t requested) {
+  if (requested > kMostGuardedBytes || !is_time()) return nullptr;
+  const Taken taken = take_slot();
+  if (taken.link == 0) return nullptr;
+  const std::uint32_t slot = taken.link - 1;
+  GuardRecord& record = guard_record(slot);
+  const std::uint64_t page = guard_page(slot);
+  const std::uint64_t page_end = page + guard_pool.page_bytes;
+  if (!os::calls.commit(page, guard_pool.page_bytes)) {
+    put_back(slot);
+    return nullptr;
+  }
+  // relaxed: until it is live, nobody but a fault's report looks at it, and takes it for what it is
+  record.state.store(static_cast<std::uint32_t>(GuardState::kUnused), std::memory_order_relaxed);
+  record.number = taken.number;
+  record.bytes = requested;
+  const bool is_left = random_of(taken.number * kRandomStep ^ guard_pool.start) % kLeftShare == 0;
+  // What is asked for with an alignment is a multiple of it (aligned_request()), and so lies right at the page's end.
+  const std::uint64_t least = requested != 0 ? requested : 1;
+  record.address = is_left ? page : round_down(page_end - least, kObjectAlignment);
+  memset(reinterpret_cast<void*>(page), pattern_of(record), record.address - page);
+  memset(reinterpret_cast<void*>(record.address + requested), pattern_of(record),
+         page_end - record.address - requested);
+  record.release.stack_bytes = 0;
+  record.allocation.stack_offset = offsetof(GuardRecord, allocation_top);
+  record.release.stack_offset = offsetof(GuardRecord, release_top);
+  copy_stack(record.allocation, reinterpret_cast<char*>(&record), meta::kGuardStackBytes);
+  // pairs with: state_of() (the record)
+  record.state.store(static_cast<std::uint32_t>(GuardState::kLive), std::memory_order_release);
+  return reinterpret_cast<void*>(record.address);
+}
+
+GuardRecord& guarded_at(std::uint64_t address, const char* call) {
+  GuardRecord* record = record_at(address);
+  if (record == nullptr || state_of(*record) != GuardState::kLive) report_bad_guarded(address, record, call);
+  return *record;
+}
+
+void free_guarded(std::uint64_t address, const char* call) {
+  GuardRecord& record = guarded_at(address, call);
+  auto state = static_cast<std::uint32_t>(GuardState::kLive);
+  // pairs with: state_of() (the object's last use); of frees that race, one gets it
+  if (!record.state.compare_exchange_strong(state, static_cast<std::uint32_t>(GuardState::kEnding),
+                                            std::memory_order_acq_rel, std::memory_order_acquire)) {
+    report_bad_guarded(address, &record, call);
+  }
+  const std::uint32_t slot = slot_of(address);
+  check_beside(record, guard_page(slot), call);
+  copy_stack(record.release, reinterpret_cast<char*>(&record), meta::kGuardStackBytes);
+  os::calls.seal(guard_page(slot), guard_pool.page_bytes);
+  // pairs with: state_of() (the record)
+  record.state.store(static_cast<std::uint32_t>(GuardState::kFreed), std::memory_order_release);
+  std::uint32_t head = ended.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
+  do {
+    record.next = head;
+    // pairs with: collect_ended() (the record)
+  } while (!ended.compare_exchange_weak(head, slot + 1, std::memory_order_release,
+                                        std::memory_order_relaxed));  // relaxed: tried again
+}
+
+GuardRecord* nearest_guarded(std::uint64_t address) {
+  const std::uint64_t page = (address - guard_pool.start) / guard_pool.page_bytes;
+  GuardRecord* best = nullptr;
+  std::uint64_t best_distance = UINT64_MAX;
+  const auto look = [&](std::uint64_t slot) {
+    if (slot >= readable_records()) return;
+    GuardRecord& record = guard_record(static_cast<std::uint32_t>(slot));
+    if (state_of(record) == GuardState::kUnused) return;
+    const std::uint64_t end = record.address + record.bytes;
+    const std::uint64_t distance = address < record.address ? record.address - address
+                                   : address >= end         ? address - end + 1
+                                                            : 0;
+    if (distance >= best_distance) return;
+    best = &record;
+    best_distance = distance;
+  };
+  // A page without access lies between two slots; before the first there is none (it wraps around).
+  if (page % 2 == 0) look(page / 2 - 1);
+  look(page / 2);
+  return best;
+}
+
+GuardedUse guarded_use() {
+  GuardedUse use = {};
+  const std::uint32_t records = readable_records();
+  for (std::uint32_t slot = 0; slot < records; ++slot) {
+    const GuardRecord& record = guard_record(slot);
+    if (state_of(record) != GuardState::kLive) continue;
+    ++use.objects;
+    use.bytes += record.bytes;
+  }
+  return use;
+}
+
+}  // namespace brimful::slots
