@@ -77,7 +77,7 @@ def programs(is_quick: bool) -> dict[str, tuple[dict[str, str], list[str]]]:
         table[f"oracle.{front_end}"] = (conf, oracle)
         table[f"oracle.{front_end}.hardened"] = (hard, oracle)
         table[f"affinity.{front_end}"] = (conf, ["/tests/affinity_storm_stress", *few])
-        # Five minutes, with a busy host. A program under a stepping parent is left out: 42 calls took as long.
+        # Five minutes on a busy host. A stepping parent is left out: 42 calls took as long.
         if not is_quick or front_end == "percpu":
             table[f"injection.{front_end}"] = (conf, ["/tests/rseq_injection_stress"])
         for name in ABI if is_quick else all_abi():
