@@ -76,6 +76,7 @@ std::uint64_t work(std::uint64_t now_ms) {
 }
 
 bool may_end(const State& mine, std::uint64_t now_ms) {
+  if (config::options.background_thread == 0) return true;  // it was switched off meanwhile
   const std::uint64_t rest = rest_ms(mine, now_ms);
   if (rest < kRestMs) return false;
   const std::int64_t delay_ms = pages::current_delay_ms();
