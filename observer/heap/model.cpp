@@ -100,7 +100,7 @@ bool Model::variable(const char* name, std::uint64_t& value) const {
   return (*read_)(constants_.at(name), &value, sizeof value);
 }
 
-bool Model::read_constants(leaks::Anatomy& anatomy) {
+bool Model::read_constants(memory::Anatomy& anatomy) {
   for (const char* name : kNames) constants_[name] = anatomy[name];
   if (anatomy.missing().empty()) return true;
   error_ = "it has brimful " + anatomy.version() + ", whose anatomy lacks \"" + anatomy.missing() +
@@ -212,7 +212,7 @@ bool Model::read_live_map() {
   return true;
 }
 
-bool Model::read(leaks::Anatomy& anatomy, const leaks::Read& read) {
+bool Model::read(memory::Anatomy& anatomy, const memory::Read& read) {
   read_ = &read;
   if (!read_constants(anatomy)) return false;
   const auto fail = [this] {

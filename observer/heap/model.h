@@ -16,7 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "leaks/anatomy_reader.h"
+#include "memory/anatomy.h"
+#include "memory/mapping.h"
 
 namespace brimful::observer::heap {
 
@@ -32,11 +33,7 @@ struct Copy {
   std::vector<std::byte> bytes;
 };
 
-struct Range {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
-};
+using memory::Range;
 
 struct SizeClass {
   std::uint32_t bytes;
@@ -88,7 +85,7 @@ struct Window {
 class Model {
  public:
   // Reads it all. false: error() says why in one line.
-  bool read(leaks::Anatomy& anatomy, const leaks::Read& read);
+  bool read(memory::Anatomy& anatomy, const memory::Read& read);
 
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] const std::vector<SizeClass>& classes() const { return classes_; }
@@ -124,7 +121,7 @@ class Model {
     std::vector<std::byte> records;
   };
 
-  bool read_constants(leaks::Anatomy& anatomy);
+  bool read_constants(memory::Anatomy& anatomy);
   bool read_classes();
   bool read_windows();
   bool read_raw(Raw& into);
@@ -138,7 +135,7 @@ class Model {
   bool variable(const char* name, std::uint64_t& value) const;
   static const std::byte* piece(const Raw& raw, std::uint64_t address, std::size_t bytes);
 
-  const leaks::Read* read_ = nullptr;
+  const memory::Read* read_ = nullptr;
   std::unordered_map<std::string, std::uint64_t> constants_;
   std::string error_;
   Raw raw_;

@@ -56,7 +56,7 @@ json object_json(const Model& model, const Slab& slab, std::uint64_t index) {
   return object;
 }
 
-json in_slab(const Model& model, const Slab& slab, const leaks::Read& read, std::uint64_t address) {
+json in_slab(const Model& model, const Slab& slab, const memory::Read& read, std::uint64_t address) {
   json result = {{"what", "object"}, {"class_bytes", slab.object_bytes}, {"moving", slab.is_moving}};
   result["slab"] = {{"start", slab.start}, {"end", slab.end}, {"objects", slab.count()}};
   result["slab"].update(owner_of(model, slab));
@@ -76,7 +76,7 @@ json in_slab(const Model& model, const Slab& slab, const leaks::Read& read, std:
   return result;
 }
 
-json in_block(const Model& model, const Block& block, const leaks::Read& read, std::uint64_t address) {
+json in_block(const Model& model, const Block& block, const memory::Read& read, std::uint64_t address) {
   json result = {{"what", block.is_huge ? "huge block" : "large block"},
                  {"state", block.is_live ? "live" : "free"},
                  {"start", block.start},
@@ -90,8 +90,8 @@ json in_block(const Model& model, const Block& block, const leaks::Read& read, s
   return result;
 }
 
-json elsewhere(const std::vector<leaks::Mapping>& mappings, std::uint64_t address) {
-  for (const leaks::Mapping& mapping : mappings) {
+json elsewhere(const std::vector<memory::Mapping>& mappings, std::uint64_t address) {
+  for (const memory::Mapping& mapping : mappings) {
     if (address < mapping.start || address >= mapping.end) continue;
     const std::string& path = mapping.path;
     std::string what = "anonymous memory";
@@ -116,7 +116,7 @@ json elsewhere(const std::vector<leaks::Mapping>& mappings, std::uint64_t addres
 
 }  // namespace
 
-json describe(const Model& model, const std::vector<leaks::Mapping>& mappings, const leaks::Read& read,
+json describe(const Model& model, const std::vector<memory::Mapping>& mappings, const memory::Read& read,
               std::uint64_t address) {
   json result;
   const auto in = [address](const std::vector<heap::Range>& ranges) {

@@ -51,6 +51,7 @@ class Painter {
   Painter(const Model& model, pid_t pid) : model_(model), pages_(pid), classes_(model.classes().size()) {}
 
   json paint(const PictureOptions& options, pid_t pid) {
+    with_hugepages_ = options.with_hugepages;
     for (const heap::Window& window : model_.windows()) paint_window(window);
     for (const Block& block : model_.blocks()) {
       if (block.is_huge) add_huge(block);
@@ -218,6 +219,7 @@ class Painter {
     const std::uint64_t runs = cell.resident - std::min(cell.resident, held);
     totals_.free_runs += runs;
     totals_.metadata += cell.metadata;
+    if (!with_hugepages_) return;
     const heap::HugepageRecord* const record = model_.hugepage(start);
     const std::uint32_t once = record == nullptr ? 0 : record->used_once;
     if (cell.resident == 0 && cell.granules == 0 && once == 0) return;  // nobody was ever there
@@ -305,6 +307,7 @@ class Painter {
   PageMap pages_;
   Totals totals_;
   std::vector<ClassUse> classes_;
+  bool with_hugepages_ = true;
   json cells_ = json::array();
   std::vector<Big> blocks_;
   std::uint64_t live_blocks_ = 0;

@@ -34,7 +34,7 @@ nlohmann::json stack(const std::vector<std::byte>& record, std::size_t offset) {
 
 }  // namespace
 
-nlohmann::json sample_of(const heap::Model& model, const leaks::Read& read, std::uint64_t object) {
+nlohmann::json sample_of(const heap::Model& model, const memory::Read& read, std::uint64_t object) {
   std::vector<std::byte> control(sizeof(SampleControl));
   if (!read(model.constant("samples.control"), control.data(), control.size())) return nullptr;
   if (field<std::uint64_t>(control, offsetof(SampleControl, magic)) != meta::kSampleMagic ||

@@ -11,6 +11,6 @@
 namespace brimful::observer::inspect {
 
 // null: there is none. Frames are return addresses, innermost first; names are the business of whoever prints them.
-nlohmann::json sample_of(const heap::Model& model, const leaks::Read& read, std::uint64_t object);
+nlohmann::json sample_of(const heap::Model& model, const memory::Read& read, std::uint64_t object);
 
 }  // namespace brimful::observer::inspect

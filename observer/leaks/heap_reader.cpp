@@ -10,19 +10,21 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "leaks/anatomy_reader.h"
+#include "leaks/look.h"
 #include "meta/sample_record.h"
 
 namespace brimful::observer::leaks {
 namespace {
 
+constexpr int kAttempts = 5;
 constexpr unsigned kGranuleShift = 16;
 constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
 constexpr std::size_t kMostChunks = 1 << 20;
 
 class Reader {
  public:
-  Reader(Anatomy& anatomy, const Read& read, HeapView& view) : anatomy_(anatomy), read_(read), view_(view) {}
+  Reader(memory::Anatomy& anatomy, const memory::Read& read, HeapView& view)
+      : anatomy_(anatomy), read_(read), view_(view) {}
 
   bool run(std::string* error) {
     view_.objects = Objects();
@@ -285,8 +287,8 @@ class Reader {
     view_.objects.finish();
   }
 
-  Anatomy& anatomy_;
-  const Read& read_;
+  memory::Anatomy& anatomy_;
+  const memory::Read& read_;
   HeapView& view_;
   bool is_good_ = true;
   std::uint64_t start_ = 0, bytes_ = 0, owner_ = 0, kind_ = 0, groups_ = 0, words_ = 0, offered_ = 0, remote_align_ = 1;
@@ -298,8 +300,18 @@ class Reader {
 
 }  // namespace
 
-bool read_heap(Anatomy& anatomy, const Read& read, HeapView& view, std::string* error) {
-  return Reader(anatomy, read, view).run(error);
+bool read_heap(memory::Target& target, HeapView& view, std::string* error) {
+  std::string why;
+  // What moves may make no sense for a moment; held, it makes sense at once.
+  for (int attempt = 0; attempt < (target.pid() != 0 ? kAttempts : 1); ++attempt) {
+    if (!target.mappings(view.mappings)) {
+      *error = target.error();
+      return false;
+    }
+    if (Reader(target.anatomy(), target.reader(), view).run(&why)) return true;
+  }
+  *error = target.name() + ": " + why;
+  return false;
 }
 
 }  // namespace brimful::observer::leaks

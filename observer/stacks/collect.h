@@ -55,7 +55,8 @@ struct Sample {
 
 class Samples {
  public:
-  Samples(Modules& modules, Read read) : modules_(modules), unwinder_(modules), python_(modules, std::move(read)) {}
+  Samples(Modules& modules, memory::Read read)
+      : modules_(modules), unwinder_(modules), python_(modules, std::move(read)) {}
 
   // Whether add() would learn something from a record with this number and state.
   bool is_news(std::uint64_t number, meta::SampleState state) const;

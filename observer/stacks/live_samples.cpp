@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "memory/process.h"
+
 namespace brimful::observer::stacks {
 
 namespace {
@@ -29,17 +31,11 @@ constexpr std::size_t kMostAtOnce = 1024;  // IOV_MAX: pieces of memory in one c
 
 }  // namespace
 
-bool read_process(pid_t process, std::uint64_t address, void* into, std::size_t size) {
-  iovec local{into, size};
-  iovec remote{reinterpret_cast<void*>(address), size};
-  return ::process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
-}
-
 bool LiveSamples::look() {
   // Copied as bytes: another process writes it, and each word is read whole.
   alignas(SampleControl) unsigned char bytes[sizeof(SampleControl)];
   why_.clear();
-  if (!read_process(process_, control_, bytes, sizeof bytes)) return false;
+  if (!memory::read_process(process_, control_, bytes, sizeof bytes)) return false;
   const auto word = [&](std::size_t at) {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes + at, sizeof value);
@@ -78,7 +74,7 @@ bool LiveSamples::set_interval(std::uint64_t bytes) {
 bool LiveSamples::take(std::uint64_t slot, Samples& into) {
   const std::uint64_t at = records_ + slot * slot_bytes_;
   buffer_.assign(slot_bytes_, 0);
-  if (!read_process(process_, at, buffer_.data(), sizeof(SampleRecord))) return false;
+  if (!memory::read_process(process_, at, buffer_.data(), sizeof(SampleRecord))) return false;
   const auto number_at = [&](std::size_t offset) {
     std::uint32_t value = 0;
     std::memcpy(&value, buffer_.data() + offset, sizeof value);
@@ -92,10 +88,10 @@ bool LiveSamples::take(std::uint64_t slot, Samples& into) {
     const std::uint32_t offset = number_at(stack + offsetof(meta::SampleStack, stack_offset));
     if (size == 0) continue;
     if (offset > slot_bytes_ || size > slot_bytes_ - offset) return true;
-    if (!read_process(process_, at + offset, buffer_.data() + offset, size)) return false;
+    if (!memory::read_process(process_, at + offset, buffer_.data() + offset, size)) return false;
   }
   std::uint32_t after = 0;
-  if (!read_process(process_, at + offsetof(SampleRecord, sequence), &after, sizeof after)) return false;
+  if (!memory::read_process(process_, at + offsetof(SampleRecord, sequence), &after, sizeof after)) return false;
   if (after == before) into.add(buffer_);
   return true;
 }

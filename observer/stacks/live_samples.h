@@ -18,9 +18,6 @@
 
 namespace brimful::observer::stacks {
 
-// Memory of another process; false if the process has ended, or doesn't have that memory.
-bool read_process(pid_t process, std::uint64_t address, void* into, std::size_t size);
-
 class LiveSamples {
  public:
   LiveSamples(pid_t process, std::uint64_t control) : process_(process), control_(control) {}

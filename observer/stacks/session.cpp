@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "memory/process.h"
 #include "stacks/live_samples.h"
 #include "stacks/sample_file.h"
 
@@ -99,8 +100,8 @@ std::unique_ptr<Session> Session::of_process(pid_t process, std::string& why) {
   } else {
     session->inner_process_ = process;
   }
-  const Read read = [process](std::uint64_t address, void* into, std::size_t size) {
-    return read_process(process, address, into, size);
+  const memory::Read read = [process](std::uint64_t address, void* into, std::size_t size) {
+    return memory::read_process(process, address, into, size);
   };
   session->modules_ = std::make_unique<Modules>(session->root_, read, 0);
   session->samples_ = std::make_unique<Samples>(*session->modules_, read);
@@ -184,8 +185,8 @@ std::unique_ptr<Session> Session::of_file(const std::string& path, Report& repor
   session->root_ = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   SampleFile file;
   if (!file.load(path, why)) return nullptr;
-  session->modules_ = std::make_unique<Modules>(session->root_, Read(), file.written());
-  session->samples_ = std::make_unique<Samples>(*session->modules_, Read());
+  session->modules_ = std::make_unique<Modules>(session->root_, memory::Read(), file.written());
+  session->samples_ = std::make_unique<Samples>(*session->modules_, memory::Read());
   session->modules_->update(file.maps());
   report.ended = "file";
   report.complete = true;

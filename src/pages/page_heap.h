@@ -42,6 +42,7 @@ struct PageStats {
   std::size_t dirty_bytes;      // free, not given back yet
   std::size_t muzzy_bytes;      // of those: the system may take them when it wants (purge:free)
   std::size_t purged_bytes;     // given back, in total
+  std::size_t purges;           // calls that gave it back
   std::size_t refaulted_bytes;  // of those: asked for again within 10 s, in total
 
   std::size_t hugetlb_bytes;  // committed in pages of the system's pool

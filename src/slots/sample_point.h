@@ -21,6 +21,19 @@ struct SamplePoint {
 struct Sampling {
   SamplePoint points[kClassCount];
   std::uint64_t interval_bytes;  // that they were drawn for
+  // What `until` of all points was raised by so far, less the objects that were offered and came back unused. So `raised`
+  // less the sum of `until` is how many objects malloc was given, which nobody else counts (observer/stats/). Modulo 2^64.
+  std::uint64_t raised;
+
+  // All that changes `until` but offers.
+  void set_until(SamplePoint& point, std::int32_t until) {
+    raised += static_cast<std::uint64_t>(std::int64_t{until} - point.until);
+    point.until = until;
+  }
+  void forget(SamplePoint& point) {
+    set_until(point, 0);
+    point = {};
+  }
 };
 
 static_assert(sizeof(SamplePoint) == 16 && offsetof(SamplePoint, until) == 0 && offsetof(Sampling, points) == 0);

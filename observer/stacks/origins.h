@@ -12,12 +12,10 @@
 #include <vector>
 
 namespace brimful::observer::stacks {
+
 class Modules;
 class PerfMap;
 class Samples;
-}  // namespace brimful::observer::stacks
-
-namespace brimful::observer::leaks {
 
 class Origins {
  public:
@@ -39,10 +37,10 @@ class Origins {
   [[nodiscard]] std::vector<std::string> names_of(int stack) const;
 
   int root_ = -1;
-  std::unique_ptr<stacks::Modules> modules_;
-  std::unique_ptr<stacks::Samples> samples_;
-  std::unique_ptr<stacks::PerfMap> jit_;
+  std::unique_ptr<Modules> modules_;
+  std::unique_ptr<Samples> samples_;
+  std::unique_ptr<PerfMap> jit_;
   std::unordered_map<std::uint64_t, int> stack_at_;
 };
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::stacks

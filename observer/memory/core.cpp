@@ -3,7 +3,7 @@
 // ELF core files (core(5)): PT_LOAD segments are the memory, NT_PRSTATUS and its like the registers of each thread, NT_FILE
 // which file was mapped where. What the core left out of files is read from the files, for names of types only: a page that
 // is not in the core holds no pointer that the program wrote.
-#include "leaks/core_target.h"
+#include "memory/core.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -17,9 +17,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "leaks/anatomy_reader.h"
-
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 namespace {
 
 class CoreTarget : public Target {
@@ -33,14 +31,8 @@ class CoreTarget : public Target {
 
   bool open() {
     if (!map() || !read_segments()) return false;
-    if (!anatomy_.find(mappings_, reader_)) return fail(anatomy_.error());
+    if (!anatomy_.find(mappings_, reader())) return fail(anatomy_.error());
     return true;
-  }
-
-  bool read_heap(HeapView& view) override {
-    view.mappings = mappings_;
-    std::string why;
-    return ::brimful::observer::leaks::read_heap(anatomy_, reader_, view, &why) || fail(why);
   }
 
   bool read(std::uint64_t address, void* into, std::size_t bytes) override {
@@ -63,7 +55,6 @@ class CoreTarget : public Target {
     return true;
   }
 
-  Anatomy& anatomy() override { return anatomy_; }
   bool mappings(std::vector<Mapping>& into) override {
     into = mappings_;
     return true;
@@ -73,7 +64,7 @@ class CoreTarget : public Target {
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }
-  [[nodiscard]] std::string error() const override { return error_; }
+  [[nodiscard]] std::string name() const override { return path_; }
 
  private:
   struct Segment {
@@ -88,11 +79,6 @@ class CoreTarget : public Target {
     std::uint64_t offset;
     std::string path;
   };
-
-  bool fail(const std::string& why) {
-    error_ = path_ + ": " + why;
-    return false;
-  }
 
   bool map() {
     const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -214,15 +200,12 @@ class CoreTarget : public Target {
   }
 
   std::string path_;
-  std::string error_;
   const std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::vector<Segment> segments_;
   std::vector<Mapping> mappings_;
   std::vector<File> files_;
   std::vector<ThreadState> threads_;
-  Anatomy anatomy_;
-  Read reader_ = [this](std::uint64_t address, void* into, std::size_t bytes) { return read(address, into, bytes); };
 };
 
 }  // namespace
@@ -234,4 +217,4 @@ std::unique_ptr<Target> open_core(const std::string& path, std::string* error) {
   return nullptr;
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory
