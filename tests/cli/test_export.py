@@ -151,9 +151,7 @@ class Text(WithProgram):
             return found[f"brimful_{name}"][who]
 
         parts = ("live", "free_in_slabs", "free_runs", "metadata")
-        self.assertEqual(
-            of("heap_resident_bytes"), sum(of(f"heap_{part}_bytes") for part in parts)
-        )
+        self.assertEqual(of("heap_resident_bytes"), sum(of(f"heap_{part}_bytes") for part in parts))
         self.assertGreaterEqual(of("heap_allocated_bytes"), HELD_OBJECTS * 1000 + 1000000)
         self.assertLess(of("heap_allocated_bytes"), HELD_OBJECTS * 1200 + 2000000)
         self.assertEqual(of("limit_bytes"), 1 << 30)
@@ -278,7 +276,9 @@ def expressions() -> list[str]:
 
 
 def filled_in(expression: str) -> str:
-    return expression.replace("$__rate_interval", "20s").replace("$comm", ".*").replace("$pid", ".*")
+    return (
+        expression.replace("$__rate_interval", "20s").replace("$comm", ".*").replace("$pid", ".*")
+    )
 
 
 class Dashboard(WithProgram):
@@ -289,7 +289,9 @@ class Dashboard(WithProgram):
         asked = {name for text in expressions() for name in re.findall(r"brimful_[a-z_]+", text)}
         self.assertGreater(len(asked), 15)
         self.assertEqual(asked - known, set())
-        variables = [v["query"]["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+        variables = [
+            v["query"]["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"
+        ]
         self.assertTrue(all("brimful_info" in query for query in variables))
         ids = [panel["id"] for panel in dashboard["panels"]]
         self.assertEqual(len(ids), len(set(ids)))

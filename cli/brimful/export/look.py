@@ -94,7 +94,9 @@ class Looker:
         found = Look(errors={int(e["pid"]): str(e["error"]) for e in answer["errors"]})
         for seen in answer["processes"]:
             pid = int(seen["pid"])
-            found.processes.append(Process(pid, _comm(pid, seen), now - seen["uptime_seconds"], seen))
+            found.processes.append(
+                Process(pid, _comm(pid, seen), now - seen["uptime_seconds"], seen)
+            )
         self._keep_rising(found)
         self._tell(found.errors)
         found.took_s = time.monotonic() - began

@@ -33,7 +33,9 @@ class Figure:
 
 FIGURES = (
     Figure("brimful_heap_resident_bytes", "heap.resident", "Resident memory of the heap."),
-    Figure("brimful_heap_live_bytes", "heap.live", "Of the resident memory: live objects and blocks."),
+    Figure(
+        "brimful_heap_live_bytes", "heap.live", "Of the resident memory: live objects and blocks."
+    ),
     Figure(
         "brimful_heap_free_in_slabs_bytes",
         "heap.free_in_slabs",
@@ -44,7 +46,9 @@ FIGURES = (
         "heap.free_runs",
         "Of the resident memory: free runs that have not gone back to the system yet.",
     ),
-    Figure("brimful_heap_metadata_bytes", "heap.metadata", "Of the resident memory: headers, tables."),
+    Figure(
+        "brimful_heap_metadata_bytes", "heap.metadata", "Of the resident memory: headers, tables."
+    ),
     Figure(
         "brimful_heap_allocated_bytes",
         "heap.allocated",
@@ -75,7 +79,9 @@ FIGURES = (
         is_counter=True,
     ),
     Figure("brimful_limit_bytes", "limits.hard", "The limit, above which malloc fails; 0: none."),
-    Figure("brimful_soft_limit_bytes", "limits.soft", "Above it free memory goes at once; 0: none."),
+    Figure(
+        "brimful_soft_limit_bytes", "limits.soft", "Above it free memory goes at once; 0: none."
+    ),
     Figure(
         "brimful_limit_refusals",
         "limits.refusals",
@@ -93,10 +99,14 @@ FIGURES = (
         "Calls that allocated. An estimate: hits are counted where objects are handed to them in groups.",
         is_counter=True,
     ),
-    Figure("brimful_frees", "heap.frees", "Calls that freed. An estimate, as mallocs.", is_counter=True),
+    Figure(
+        "brimful_frees", "heap.frees", "Calls that freed. An estimate, as mallocs.", is_counter=True
+    ),
     Figure("brimful_contexts", "contexts", "Contexts, of CPUs or threads, that hold free objects."),
     Figure("brimful_sample_interval_bytes", "sampling.interval", "Bytes between samples; 0: off."),
-    Figure("brimful_samples", "sampling.taken", "Allocations sampled for profiles.", is_counter=True),
+    Figure(
+        "brimful_samples", "sampling.taken", "Allocations sampled for profiles.", is_counter=True
+    ),
     Figure("brimful_process_resident_bytes", "process.rss", "Resident memory of the process."),
     Figure(
         "brimful_process_proportional_bytes",
