@@ -16,6 +16,7 @@ from . import run as run_command
 from .bench import command as bench_command
 from .export import command as export_command
 from .prof import command as prof_command
+from .top import command as top_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings=WITH_SHORT_HELP,
 )
 app.add_typer(bench_command.app, name="bench")
+app.command("top", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(top_command.top)
 app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
 

@@ -42,6 +42,7 @@ bool LiveSamples::look() {
     return value;
   };
   interval_ = word(offsetof(SampleControl, interval_bytes));
+  if (interval_ == meta::kIntervalUnread) interval_ = 0;  // it has not begun
   taken_ = word(offsetof(SampleControl, taken));
   lost_ = word(offsetof(SampleControl, lost));
   allocated_bytes_ = word(offsetof(SampleControl, allocated_bytes));

@@ -91,8 +91,8 @@ bool Watch::look_at_heap(json& into) {
   for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) heap_[name] = into["process"][name];
   const double cost = processor_seconds() - began;
   heap_["processor_seconds"] = cost;
-  heap_at_ = now_seconds();
-  next_heap_at_ = heap_at_ + cost / kHeapShare - cost;
+  heap_["at_seconds"] = into["at_seconds"];
+  next_heap_at_ = now_seconds() + cost / kHeapShare - cost;
   return true;
 }
 
@@ -122,7 +122,7 @@ bool Watch::look(bool light, json& into) {
   if (!light) {
     if (now_seconds() >= next_heap_at_ && !look_at_heap(into)) return false;
     into["heap"] = heap_;
-    into["heap"]["age_seconds"] = now_seconds() - heap_at_;
+    into["heap"]["age_seconds"] = into["at_seconds"].get<double>() - heap_["at_seconds"].get<double>();
     for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) into["process"][name] = heap_[name];
   }
   return true;

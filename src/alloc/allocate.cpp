@@ -229,6 +229,12 @@ void* sample_large(void* block, std::size_t bytes, std::uint64_t interval, std::
 // While samples are taken. A block from a stack is decided by the bytes that the stacks count down, in arch/; every other
 // by itself. Both are one chance for each block.
 BRIMFUL_COLD void* allocate_run_sampling(std::size_t bytes, std::size_t alignment) {
+  if (slots::sample_interval() == meta::kIntervalUnread) {  // the program's first request; it may be a sample, too
+    const os::ErrnoGuard errno_guard;
+    const slots::SlowScope scope;
+    if (!scope.nested()) slots::prepare();
+  }
+  if (slots::sample_interval() == 0) return allocate_run(bytes, alignment);
   if (!slots::takes_run_sample()) {
     const bool may_lie_in_stack = bytes > kMaxClassBytes && alignment <= kGranuleBytes;
     void* block = may_lie_in_stack ? arch::brimful_take_run(bytes) : nullptr;

@@ -21,6 +21,8 @@
 namespace brimful::meta {
 
 inline constexpr std::uint64_t kSampleMagic = 0x31504d53464d5242;  // "BRMFSMP1"
+// An interval until the program's first request has read the options: so long that nothing is drawn.
+inline constexpr std::uint64_t kIntervalUnread = UINT64_MAX;
 inline constexpr std::size_t kSampleSlotBytes = 32 << 10;
 inline constexpr std::size_t kSampleFrames = 64;
 inline constexpr std::size_t kSampleStackBytes = 14 << 10;
@@ -79,7 +81,7 @@ struct SampleControl {
   std::uint32_t record_bytes;  // sizeof(SampleRecord)
   // Average bytes from one sample to the next; 0: off. A tool may write it, with process_vm_writev(2): each context
   // notices in its next slow paths.
-  std::atomic<std::uint64_t> interval_bytes;
+  std::atomic<std::uint64_t> interval_bytes{kIntervalUnread};
   std::atomic<std::uint64_t> generation;  // changes of the interval that the library has seen
   std::uint64_t records;                  // address of slot 0; 0: nothing was ever sampled
   std::uint64_t slot_bytes;

@@ -32,6 +32,9 @@ constexpr std::uint32_t kLeastSlots = 1 << 8;
 constexpr std::uint32_t kStepSlots = 64;
 // Records of freed blocks that are kept: enough for who looks four times a second at 4,000 samples a second.
 constexpr std::uint32_t kKeptRecords = 1024;
+// With so many, all but kKeptRecords lose their memory: so half as many as a peak left behind are given back in one go, and
+// a heap that swings by less never pays for it.
+constexpr std::uint32_t kMostFreedRecords = 2 * kKeptRecords;
 
 // For each sampled slab, the slot of each of its objects.
 struct SlabSlots {
@@ -49,6 +52,8 @@ struct Samples {
   std::uint32_t first_freed;  // records of freed blocks, the oldest first; slot + 1
   std::uint32_t last_freed;
   std::uint32_t freed;
+  std::uint32_t emptied;                   // slots whose memory went back
+  std::uint64_t empty[kMostSlots / 64];    // which
   bool is_refused;                  // the system has no address space for us
   List<Slab> partial[kClassCount];  // slabs with objects that may be taken
 };
@@ -126,9 +131,33 @@ std::uint32_t reuse_slot() {
   return slot;
 }
 
+// The freed records that are the oldest give their memory back, but for kKeptRecords.
+void empty_slots() {
+  while (samples.freed > kKeptRecords) {
+    const std::uint32_t slot = reuse_slot();
+    os::calls.purge(reinterpret_cast<std::uintptr_t>(record_of(slot)), meta::kSampleSlotBytes);
+    samples.empty[(slot - 1) / 64] |= std::uint64_t{1} << ((slot - 1) % 64);
+    ++samples.emptied;
+  }
+}
+
+std::uint32_t take_empty_slot() {
+  std::uint64_t* word = samples.empty;
+  while (*word == 0) ++word;
+  const auto slot = static_cast<std::uint32_t>((word - samples.empty) * 64 + std::countr_zero(*word) + 1);
+  *word &= *word - 1;
+  --samples.emptied;
+  // A reader that looked before its memory went must not see the same number again.
+  // relaxed: nobody else writes, and what follows is ordered by begin_change()
+  record_of(slot)->sequence.store(2 * static_cast<std::uint32_t>(sample_control.taken.load(std::memory_order_relaxed)),
+                                  std::memory_order_relaxed);
+  return slot;
+}
+
 // 0: there is none.
 std::uint32_t take_slot() {
   if (samples.freed >= kKeptRecords) return reuse_slot();
+  if (samples.emptied != 0) return take_empty_slot();
   const auto used =
       static_cast<std::uint32_t>(sample_control.used.load(std::memory_order_relaxed));  // relaxed: the lock orders it
   if (used == samples.usable_slots) {
@@ -225,6 +254,7 @@ void collect_ended() {
     keep_freed(oldest);
     oldest = next;
   }
+  if (samples.freed >= kMostFreedRecords) empty_slots();
 }
 
 // An object of the class and its slot; {nullptr, …}: there is none.

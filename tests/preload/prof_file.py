@@ -28,6 +28,15 @@ STACK = struct.Struct("<8Q4I")  # meta::SampleStack up to its addresses
 STACK_BYTES = STACK.size + 64 * 8
 LIVE, FREED = 1, 2
 
+# Its first request is a large block, before anything is read or begun.
+FIRST = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static char* first;
+__attribute__((constructor)) static void begin(void) { first = malloc(100000); }
+int main(void) { return first == NULL; }
+"""
+
 # Prints what it allocated while it was sampled: blocks, bytes, and the variance of the estimate's bytes.
 SOURCE = r"""
 #include <malloc.h>
@@ -121,6 +130,19 @@ class ProfFile(unittest.TestCase):
                     self.assertLess(abs(error), 5, f"{control[13]} of {total} bytes")
                     self.assertLess(abs(control[14] / 1024 / blocks - 1), 0.2)
                     self.assertEqual(control[11], 0, "none is lost")
+
+    def test_the_very_first_block_may_be_a_sample(self) -> None:
+        source = Path(self.folder.name, "first.c")
+        source.write_text(FIRST)
+        program = source.with_suffix("")
+        subprocess.run(["gcc", "-fno-builtin", "-o", str(program), str(source)], check=True)
+        for front_end in ("percpu", "thread"):
+            path = Path(self.folder.name, f"{front_end}.first")
+            conf = f"prof:1,front_end:{front_end},prof_file:{path}"
+            environment = {"LD_PRELOAD": str(LIBRARY), "BRIMFUL_CONF": conf}
+            subprocess.run([str(program)], env=environment, check=True)
+            control = CONTROL.unpack(dict(sections(path.read_bytes()))["CONTROL"])
+            self.assertGreaterEqual(control[13], 100000, front_end)
 
     def test_records_are_whole_and_their_stacks_begin_in_the_library(self) -> None:
         _, parts = self.run_sampled("prof:4096", 500)

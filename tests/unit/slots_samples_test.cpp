@@ -12,6 +12,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <set>
 #include <vector>
 
 #include "base/exponential.h"
@@ -237,6 +239,40 @@ TEST_F(Samples, OfASlabThatIsEmptyGiveItBack) {
   reclaim_all();
   EXPECT_EQ(use_of(2000).live, 0U);
   EXPECT_EQ(use_of(2000).slabs, 0U);
+}
+
+TEST_F(Samples, OfAPeakGiveTheirRecordsBack) {
+  static std::size_t purged_bytes;
+  purged_bytes = 0;
+  const auto purge = os::calls.purge;
+  turn_on(1);
+  std::vector<void*> objects;
+  const auto allocate = [&objects](int count) {
+    for (int i = 0; i < count; ++i) objects.push_back(brimful_malloc(2000));
+  };
+  allocate(5000);
+  for (void* object : objects) brimful_free(object);
+  objects.clear();
+  os::calls.purge = [](std::uintptr_t address, std::size_t bytes) {
+    if (bytes == meta::kSampleSlotBytes) purged_bytes += bytes;
+    memset(reinterpret_cast<void*>(address), 0, bytes);
+    return true;
+  };
+  allocate(1);  // collects what was freed
+  os::calls.purge = purge;
+  EXPECT_GE(purged_bytes, 3900 * meta::kSampleSlotBytes);
+  // They serve again, each for one sample, and before others do.
+  const std::uint64_t before = sample_control.used.load();
+  allocate(4999);
+  const std::uint64_t used = sample_control.used.load();
+  EXPECT_LE(used, before + 1024);  // that many of the freed ones are kept
+  std::set<std::uint64_t> addresses;
+  for (std::uint32_t slot = 1; slot <= used; ++slot) {
+    const SampleRecord* record = sample_record(slot);
+    if (record->state.load() == static_cast<std::uint32_t>(meta::SampleState::kLive)) addresses.insert(record->address);
+  }
+  for (void* object : objects) EXPECT_TRUE(addresses.contains(reinterpret_cast<std::uint64_t>(object)));
+  for (void* object : objects) brimful_free(object);
 }
 
 TEST_F(Samples, GoWithoutWhenTheSystemRefusesTheirMemory) {
