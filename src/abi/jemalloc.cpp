@@ -92,7 +92,8 @@ void malloc_stats_print(void (*write)(void* context, const char* text), void* co
   const brimful::os::ErrnoGuard guard;
   brimful::stats::Output output;
   const bool is_json = options != nullptr && strchr(options, 'J') != nullptr;
-  if (brimful::stats::print(output, is_json ? brimful::stats::Format::kJson : brimful::stats::Format::kText) != 0) return;
+  if (brimful::stats::print(output, is_json ? brimful::stats::Format::kJson : brimful::stats::Format::kText) != 0)
+    return;
   if (write == nullptr) {
     brimful::os::write_whole(STDERR_FILENO, output.data(), output.size());
   } else {

@@ -66,7 +66,7 @@ int constant(std::uint32_t /*which*/, std::uint64_t& value) {
   return 0;
 }
 
-template <std::uint64_t Numbers::* kNumber>
+template <std::uint64_t Numbers::*kNumber>
 int number(std::uint32_t /*which*/, std::uint64_t& value) {
   Numbers now;
   if (const int fault = read(now)) return fault;
@@ -74,14 +74,14 @@ int number(std::uint32_t /*which*/, std::uint64_t& value) {
   return 0;
 }
 
-template <std::uint64_t Numbers::* kNumber>
+template <std::uint64_t Numbers::*kNumber>
 int number_of_pages(std::uint32_t which, std::uint64_t& value) {
   const int fault = number<kNumber>(which, value);
   value /= os::page_bytes();
   return fault;
 }
 
-template <std::uint64_t stats::ClassUse::* kNumber>
+template <std::uint64_t stats::ClassUse::*kNumber>
 int class_number(std::uint32_t which, std::uint64_t& value) {
   Numbers now;
   if (const int fault = read(now)) return fault;
@@ -89,13 +89,13 @@ int class_number(std::uint32_t which, std::uint64_t& value) {
   return 0;
 }
 
-template <config::Setting config::Options::* kOption>
+template <config::Setting config::Options::*kOption>
 int option(std::uint32_t /*which*/, std::uint64_t& value) {
   value = bits(std::int64_t{options.*kOption});
   return 0;
 }
 
-template <config::Setting config::Options::* kOption>
+template <config::Setting config::Options::*kOption>
 int is_option_set(std::uint32_t /*which*/, std::uint64_t& value) {
   value = options.*kOption != 0 ? 1 : 0;
   return 0;
@@ -113,7 +113,9 @@ int no_text(std::uint32_t /*which*/, std::uint64_t& value) {
 
 int thp_word(std::uint32_t /*which*/, std::uint64_t& value) {
   // jemalloc's words: the heap leaves hugepages to the system, or decides.
-  value = bits(config::thp() == config::Thp::kAlways ? "always" : config::thp() == config::Thp::kNever ? "never" : "default");
+  value = bits(config::thp() == config::Thp::kAlways  ? "always"
+               : config::thp() == config::Thp::kNever ? "never"
+                                                      : "default");
   return 0;
 }
 
@@ -215,7 +217,7 @@ int set_any_option(std::uint32_t which, std::uint64_t value) {
   return 0;
 }
 
-template <config::Setting config::Options::* kOption>
+template <config::Setting config::Options::*kOption>
 int set_option(std::uint32_t /*which*/, std::uint64_t value) {
   for (std::uint32_t n = 0; n < sizeof kOptions / sizeof kOptions[0]; ++n) {
     if (kOptions[n].field == kOption) return set_any_option(n, value);

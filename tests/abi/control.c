@@ -88,9 +88,9 @@ static void every_type_says_its_size(void) {
   static const struct {
     const char* name;
     size_t bytes;
-  } expected[] = {{"version", sizeof(char*)},     {"epoch", 8},        {"background_thread", 1},
-                  {"arenas.narenas", 4},          {"prof.active", 1},  {"stats.allocated", sizeof(size_t)},
-                  {"arena.0.dirty_decay_ms", 8},  {"brimful.limit", 8}};
+  } expected[] = {{"version", sizeof(char*)},    {"epoch", 8},        {"background_thread", 1},
+                  {"arenas.narenas", 4},         {"prof.active", 1},  {"stats.allocated", sizeof(size_t)},
+                  {"arena.0.dirty_decay_ms", 8}, {"brimful.limit", 8}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
     size_t size = 4711;
     CHECK_EQ(brimful_get(expected[i].name, NULL, &size), 0);
@@ -103,9 +103,20 @@ static void every_type_says_its_size(void) {
 }
 
 static void wrong_names_sizes_and_values_are_refused(void) {
-  static const char* const unknown[] = {"",          "stats",           "stats.allocated.x", "stats.allocate", "arenas.bin.1000.size",
-                                        "arena.2.purge", "arena..purge", "brimful.limits",    "arena.x.purge",
-                                        "thread.allocatedp", "thread.allocated", "arenas.create", "brimful.", "arenas.bin.99999999999999999999.size"};
+  static const char* const unknown[] = {"",
+                                        "stats",
+                                        "stats.allocated.x",
+                                        "stats.allocate",
+                                        "arenas.bin.1000.size",
+                                        "arena.2.purge",
+                                        "arena..purge",
+                                        "brimful.limits",
+                                        "arena.x.purge",
+                                        "thread.allocatedp",
+                                        "thread.allocated",
+                                        "arenas.create",
+                                        "brimful.",
+                                        "arenas.bin.99999999999999999999.size"};
   size_t value = 7, size = sizeof value;
   errno = 4711;
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; ++i) {
