@@ -37,16 +37,16 @@ json state_of(const Model& model, const Slab& slab, std::uint64_t index) {
 }
 
 json owner_of(const Model& model, const Slab& slab) {
-  const auto is = [&](const char* name) { return slab.owner == model.constant(name); };
-  if (slab.owner < model.constant("owner.first_special")) {
-    return {{"owner", "context"}, {"context", slab.owner & ~model.constant("owner.has_remote")}};
+  const heap::Layout& layout = model.layout();
+  if (slab.owner < layout.owner_first_special) {
+    return {{"owner", "context"}, {"context", slab.owner & ~layout.owner_has_remote}};
   }
-  if (is("owner.heap")) return {{"owner", "heap"}, {"heap", slab.last_owner}};
-  if (is("owner.sampled")) return {{"owner", "sampled"}};
-  if (is("owner.detached")) return {{"owner", "none, it was full"}};
-  if (is("owner.central")) return {{"owner", "central index"}};
-  if (is("owner.shared")) return {{"owner", "shared"}};
-  if (is("owner.moving")) return {{"owner", "changing"}};
+  if (slab.owner == layout.owner_heap) return {{"owner", "heap"}, {"heap", slab.last_owner}};
+  if (slab.owner == layout.owner_sampled) return {{"owner", "sampled"}};
+  if (slab.owner == layout.owner_detached) return {{"owner", "none, it was full"}};
+  if (slab.owner == layout.owner_central) return {{"owner", "central index"}};
+  if (slab.owner == layout.owner_shared) return {{"owner", "shared"}};
+  if (slab.owner == layout.owner_moving) return {{"owner", "changing"}};
   return {{"owner", "unknown"}};
 }
 
@@ -69,7 +69,7 @@ json in_slab(const Model& model, const Slab& slab, const memory::Read& read, std
   result["offset"] = address - slab.object(index);
   if (index > 0) result["before"] = object_json(model, slab, index - 1);
   if (index + 1 < slab.count()) result["after"] = object_json(model, slab, index + 1);
-  if (slab.owner == model.constant("owner.sampled")) {
+  if (slab.owner == model.layout().owner_sampled) {
     json sample = sample_of(model, read, slab.object(index));
     if (!sample.is_null()) result["sample"] = std::move(sample);
   }

@@ -19,7 +19,7 @@
 namespace brimful::observer::inspect {
 namespace {
 
-constexpr int kLooks = 5;  // at an address that moves
+constexpr int kLooks = 5;  // at an address that looks
 
 struct Request {
   bool has_address = false;
@@ -94,10 +94,11 @@ int main(int count, char** arguments) {
   if (target == nullptr) return fail(why);
   std::vector<memory::Mapping> mappings;
   if (!target->mappings(mappings)) return fail(target->error());
+  const heap::Looks looks = target->pid() != 0 ? heap::Looks::kTwo : heap::Looks::kOne;
   nlohmann::json result;
   for (int look = 0; look < kLooks; ++look) {
     heap::Model model;
-    if (!model.read(target->anatomy(), target->reader())) {
+    if (!model.read(target->anatomy(), target->reader(), looks)) {
       return fail(target->error().empty() ? request.target + ": " + model.error() : target->error());
     }
     if (!request.has_address) {

@@ -133,8 +133,9 @@ class Painter {
         cell(from).live += bytes;
       });
     };
+    model_.live_words(slab, live_words_);
     for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      const std::uint64_t bits = model_.live_bits(slab, group);
+      const std::uint64_t bits = live_words_[group];
       live += static_cast<std::uint64_t>(std::popcount(bits));
       for (unsigned bit = 0; bit < kGroupObjects; in_run = !in_run) {
         const std::uint64_t rest = (in_run ? ~bits : bits) >> bit;
@@ -165,7 +166,7 @@ class Painter {
     use.free += slab.count() - live;
     use.resident += all;
     use.live_bytes += live_bytes;
-    if (slab.owner == model_.constant("owner.sampled")) ++use.sampled_slabs;
+    if (slab.owner == model_.layout().owner_sampled) ++use.sampled_slabs;
     totals_.live += live_bytes;
     totals_.free_in_slabs += all - live_bytes;
     if (slab.is_moving) {
@@ -313,6 +314,7 @@ class Painter {
   std::uint64_t live_blocks_ = 0;
   std::uint64_t live_block_bytes_ = 0;
   std::uint64_t block_resident_ = 0;
+  std::vector<std::uint64_t> live_words_;  // of one slab at a time
   std::uint64_t moving_slabs_ = 0;
   std::uint64_t moving_bytes_ = 0;
 };

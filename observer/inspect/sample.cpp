@@ -36,7 +36,7 @@ nlohmann::json stack(const std::vector<std::byte>& record, std::size_t offset) {
 
 nlohmann::json sample_of(const heap::Model& model, const memory::Read& read, std::uint64_t object) {
   std::vector<std::byte> control(sizeof(SampleControl));
-  if (!read(model.constant("samples.control"), control.data(), control.size())) return nullptr;
+  if (!read(model.layout().samples_control, control.data(), control.size())) return nullptr;
   if (field<std::uint64_t>(control, offsetof(SampleControl, magic)) != meta::kSampleMagic ||
       field<std::uint32_t>(control, offsetof(SampleControl, record_bytes)) != sizeof(SampleRecord)) {
     return nullptr;

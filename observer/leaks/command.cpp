@@ -126,6 +126,7 @@ int begin_at_exit(Request& request) {
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   lines.push_back(request.target);
   std::vector<char*> arguments;
+  arguments.reserve(lines.size() + 1);
   for (std::string& line : lines) arguments.push_back(line.data());
   arguments.push_back(nullptr);
   optind = 0;  // glibc: begin anew

@@ -143,8 +143,8 @@ class CoreTarget : public Target {
     const std::uint64_t end = from + bytes;
     Elf64_Nhdr note = {};
     while (from + sizeof note <= end && at(from, note)) {
-      const std::uint64_t content = from + sizeof note + (note.n_namesz + 3U) / 4 * 4;
-      from = content + (note.n_descsz + 3U) / 4 * 4;
+      const std::uint64_t content = from + sizeof note + (note.n_namesz + std::uint64_t{3}) / 4 * 4;
+      from = content + (note.n_descsz + std::uint64_t{3}) / 4 * 4;
       if (from > end) return;
       if (note.n_type == NT_PRSTATUS && note.n_descsz >= sizeof(elf_prstatus)) {
         elf_prstatus status = {};
@@ -156,8 +156,9 @@ class CoreTarget : public Target {
       } else if ((note.n_type == NT_PRFPREG || note.n_type == NT_X86_XSTATE) && !threads_.empty()) {
         std::vector<std::uint64_t>& words = threads_.back().words;
         const std::size_t before = words.size();
-        words.resize(before + note.n_descsz / 8);
-        std::memcpy(words.data() + before, data_ + content, note.n_descsz / 8 * 8);
+        const std::size_t count = note.n_descsz / sizeof words[0];
+        words.resize(before + count);
+        std::memcpy(words.data() + before, data_ + content, count * sizeof words[0]);
       } else if (note.n_type == NT_FILE) {
         read_files(content, note.n_descsz);
       }

@@ -205,7 +205,10 @@ void Counters::look(const Reader& reader, json& into) {
   into["events"] = json::object();
   for (std::size_t n = 0; n < events_.size(); ++n) into["events"][events_[n]] = sums.events[n];
   into["contexts"] = sums.contexts;
-  into["front_end"] = reader.variable<std::uint8_t>("contexts.per_cpu") != 0 ? "percpu" : "thread";
+  const bool is_per_cpu = reader.variable<std::uint8_t>("contexts.per_cpu") != 0;
+  into["front_end"] = sums.contexts == 0 ? "none"
+                      : is_per_cpu       ? "percpu"
+                                         : "thread";  // none: nothing was allocated yet
   json& locks = into["locks"];
   locks["heap"] = no_lock_use();
   constexpr std::uint64_t kLockBytes = 64;

@@ -3,10 +3,10 @@
 // One process that is looked at again and again.
 //
 //   each look        what the library counts (stats/counters.h) and the kernel's RSS       0.1 to 0.5 ms, whatever the heap's size
-//   now and then     the whole heap: what is live, what is free, page by page (heap/)      35 ms of processor time for each GiB
+//   now and then     the whole heap: what is live, what is free, page by page (heap/)      30 to 60 ms of processor time for each GiB
 //
 // The second is due again when twenty times as long has passed as it took, so it takes a twentieth of a processor at most: a
-// heap of 500 MiB is looked at each second, one of 10 GiB every 8 s. In between the figures are those of the last one, and
+// heap of 500 MiB is looked at each second, one of 10 GiB every 6 to 12 s. In between the figures are those of the last one, and
 // say how old they are.
 #pragma once
 

@@ -120,6 +120,13 @@ class Terminal:
                 break
         raise AssertionError(f"no {what!r} in {self.picture()}")
 
+    def wait_for_more(self) -> None:
+        before = len(self.output)
+        self.wait_until(lambda _: len(self.output) > before, "another picture")
+
+    def wait_for_old_screen(self) -> None:
+        self.wait_until(lambda _: self.output.rstrip().endswith(b"\x1b[?1049l"), "the old screen")
+
     def end(self) -> int:
         """Its exit code."""
         while self._read():
@@ -180,8 +187,7 @@ class Top(unittest.TestCase):
             self.assertIn("PID", lines[0])
             while f"{self.running.pid} " not in self.reversed_line(terminal):
                 terminal.press("\x1b[B")
-                before = terminal.output
-                terminal.wait_until(lambda _, before=before: terminal.output != before)
+                terminal.wait_for_more()
             terminal.press("\r")
             lines = terminal.wait_for("free in slabs")
             self.assertTrue(lines[0].startswith(str(self.running.pid)))
@@ -219,21 +225,21 @@ class Top(unittest.TestCase):
                 else:
                     os.kill(terminal.pid, signal.SIGTERM)
                 # While it still has the terminal open: afterwards it can't be asked.
-                terminal.wait_until(
-                    lambda _, t=terminal: t.output.rstrip().endswith(b"\x1b[?1049l"), "the end"
-                )
+                terminal.wait_for_old_screen()
                 self.assertEqual(terminal.end(), code)
                 self.assert_as_before(terminal)
 
     def test_no_line_is_longer_than_a_narrow_terminal(self) -> None:
-        for size in ((40, 24), (40, 10), (20, 5), (200, 60)):
-            with self.subTest(size=size):
-                with self.terminal(self.running.pid, columns=size[0], lines=size[1]) as terminal:
-                    lines = terminal.wait_for("brimful")
-                    self.assertLessEqual(max(map(len, lines)), size[0])
-                    self.assertLessEqual(len(lines), size[1])
-                    terminal.press("q")
-                    self.assertEqual(terminal.end(), 0)
+        for columns, rows in ((40, 24), (40, 10), (20, 5), (200, 60)):
+            with (
+                self.subTest(columns=columns, rows=rows),
+                self.terminal(self.running.pid, columns=columns, lines=rows) as terminal,
+            ):
+                lines = terminal.wait_for("brimful")
+                self.assertLessEqual(max(map(len, lines)), columns)
+                self.assertLessEqual(len(lines), rows)
+                terminal.press("q")
+                self.assertEqual(terminal.end(), 0)
 
     def test_it_follows_the_size_of_the_terminal(self) -> None:
         with self.terminal(self.running.pid) as terminal:
@@ -249,8 +255,7 @@ class Top(unittest.TestCase):
             terminal.wait_for(str(process.pid))
             while f"{process.pid} " not in self.reversed_line(terminal):
                 terminal.press("j" if self.reversed_line(terminal) else "")
-                before = terminal.output
-                terminal.wait_until(lambda _, before=before: terminal.output != before)
+                terminal.wait_for_more()
                 if f"{process.pid} " not in self.reversed_line(terminal):
                     terminal.press("k")
             terminal.press("\n")
@@ -286,9 +291,7 @@ class Top(unittest.TestCase):
         with self.terminal(self.running.pid) as terminal:
             terminal.wait_for("free in slabs")
             os.kill(terminal.pid, signal.SIGTSTP)
-            terminal.wait_until(
-                lambda _: terminal.output.rstrip().endswith(b"\x1b[?1049l"), "the old screen"
-            )
+            terminal.wait_for_old_screen()
             os.waitpid(terminal.pid, os.WUNTRACED)
             self.assertTrue(termios.tcgetattr(terminal.fd)[3] & termios.ICANON)
             terminal.output = b""
@@ -394,9 +397,7 @@ class Rates(unittest.TestCase):
         history.rates(look())
         busy = {"acquisitions": 9, "contended": 4, "sleeps": 1, "wait_ns": 10**9, "busy": 0}
         now = look(at_seconds=12.0, locks__heap=busy)
-        self.assertEqual(
-            history.rates(now)["locks"], {"heap": {"waits": 2.0, "waiting": 0.5}}
-        )
+        self.assertEqual(history.rates(now)["locks"], {"heap": {"waits": 2.0, "waiting": 0.5}})
 
 
 class Layout(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""`brimful-observer stats`: what it reads from outside is what the library says of itself, and what the program did.
+"""`brimful-observer stats`: what it reads is what the library says of itself, and what the program did.
 
 Environment: BRIMFUL_BUILD, the folder of the build.
 """
@@ -27,8 +27,8 @@ LIBRARY = BUILD / "libbrimful.so"
 OBSERVER = BUILD / "brimful-observer"
 SKIP = 77
 
-# Makes and frees what its arguments say, prints the library's own statistics, and waits for standard input: with each
-# byte it makes `calls` more objects.
+# Makes and frees what its arguments say, prints the library's own statistics, and waits for standard
+# input: with each byte it makes `calls` more objects.
 PROGRAM = r"""
 #include <brimful/brimful.h>
 #include <stdlib.h>
@@ -185,8 +185,8 @@ class Stats(unittest.TestCase):
                 program.again()
                 after = one(program.pid)
                 made = after["calls"]["mallocs"] - before["calls"]["mallocs"]
-                # What a class was offered and did not take yet, at either look; and what was offered twice or never
-                # counted because a slot was emptied.
+                # What a class was offered and did not take yet, at either look; and what was offered
+                # twice or never counted because a slot was emptied.
                 classes = len(after["heap"]["classes"])
                 delta = 64 * classes + 0.02 * 400_000
                 self.assertAlmostEqual(made, 400_000, delta=delta)
@@ -239,23 +239,27 @@ class Stats(unittest.TestCase):
             self.assertNotIn(program.pid, numbers())
 
     def test_a_process_that_ends_is_told_once_and_ends_the_watch_of_it_alone(self) -> None:
-        with Program(self.program, 100) as program:
-            with watching("--every", 0.05, program.pid) as watcher:
-                assert watcher.stdout is not None
-                json.loads(watcher.stdout.readline())
-                program.process.kill()
-                program.process.wait()
-                lines = [json.loads(line) for line in watcher.stdout]
-                self.assertEqual(watcher.wait(timeout=20), 1)
+        with (
+            Program(self.program, 100) as program,
+            watching("--every", 0.05, program.pid) as watcher,
+        ):
+            assert watcher.stdout is not None
+            json.loads(watcher.stdout.readline())
+            program.process.kill()
+            program.process.wait()
+            lines = [json.loads(line) for line in watcher.stdout]
+            self.assertEqual(watcher.wait(timeout=20), 1)
         errors = [error for line in lines for error in line["errors"]]
         self.assertEqual([error["pid"] for error in errors], [program.pid])
         self.assertIn("ended", errors[0]["error"])
 
     def test_the_whole_heap_is_looked_at_for_a_twentieth_of_the_time(self) -> None:
-        with Program(self.program, 200_000) as program:
-            with watching("--every", 0.02, program.pid) as watcher:
-                assert watcher.stdout is not None
-                seen = [json.loads(watcher.stdout.readline())["processes"][0] for _ in range(40)]
+        with (
+            Program(self.program, 200_000) as program,
+            watching("--every", 0.02, program.pid) as watcher,
+        ):
+            assert watcher.stdout is not None
+            seen = [json.loads(watcher.stdout.readline())["processes"][0] for _ in range(40)]
         costs = [one["heap"]["processor_seconds"] for one in seen]
         took = seen[-1]["at_seconds"] - seen[0]["at_seconds"]
         whole = {one["heap"]["at_seconds"] for one in seen}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+
 import typer
 
 from . import views

@@ -12,12 +12,13 @@ from .. import locate
 
 Process = dict[str, Any]
 
+
 class ObserverError(Exception):
     """There is no answer; the message says why and what to do."""
 
 
 class Observer:
-    """A brimful-observer that looks again and again. Making one raises ObserverError where it is not built."""
+    """A brimful-observer at work. Making one raises ObserverError where it is not built."""
 
     def __init__(self, pids: list[int], interval: float) -> None:
         try:
@@ -39,7 +40,7 @@ class Observer:
         return self._output
 
     def read(self) -> list[dict[str, Any]] | None:
-        """The looks that are complete by now, each with its rates; None: it has ended. Waits for something."""
+        """The looks that are complete by now, with rates; None: it has ended. Waits for something."""
         data = os.read(self._output, 1 << 20)
         if not data:
             return None

@@ -86,7 +86,9 @@ class Screen:
             while not self._is_done:
                 self._draw(live)
                 waits_for = [keyboard, wake_read, *([] if self._has_ended else [self._observer])]
-                timeout = max(0.0, self._message_until - time.monotonic()) if self._message else None
+                timeout = (
+                    max(0.0, self._message_until - time.monotonic()) if self._message else None
+                )
                 ready = select.select(waits_for, [], [], timeout)[0]
                 if wake_read in ready and signal.SIGTSTP in os.read(wake_read, 4096):
                     self._suspend(live, keyboard, before)
@@ -169,7 +171,11 @@ class Screen:
     def _move(self, key: str) -> None:
         step = {"up": -1, "down": 1, "page up": -10, "page down": 10}[key]
         if self._opened:
-            most = max(0, len(self._last_of_opened["heap"]["classes"]) + 12) if self._last_of_opened else 0
+            most = (
+                max(0, len(self._last_of_opened["heap"]["classes"]) + 12)
+                if self._last_of_opened
+                else 0
+            )
             self._scroll = max(0, min(self._scroll + step, most))
             return
         order = [one["pid"] for one in views.in_order(self._shown(), self._order["list"])]
