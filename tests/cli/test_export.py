@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""`brimful export`: what it says of a process, to a parser of the text format, to promtool and to a real Prometheus.
+"""`brimful export`: what it says of a process, to a parser of its text, promtool and a real Prometheus.
 
 Environment: BRIMFUL_BUILD, the folder of the build.
 """
@@ -206,8 +206,9 @@ class Text(WithProgram):
 
     def test_what_is_missing_is_named(self) -> None:
         question = (
-            f"import sys; sys.path.insert(0, {str(ROOT / 'cli')!r}); sys.modules['prometheus_client'] = None; "
-            "from brimful.export import command; sys.exit(command.export('127.0.0.1:0', True, []))"
+            f"import sys; sys.path.insert(0, {str(ROOT / 'cli')!r}); "
+            "sys.modules['prometheus_client'] = None; from brimful.export import command; "
+            "sys.exit(command.export('127.0.0.1:0', True, []))"
         )
         done = subprocess.run(
             [sys.executable, "-c", question], capture_output=True, text=True, env=PLAIN
@@ -304,14 +305,18 @@ class RealPrometheus(WithProgram):
         words = urllib.parse.urlencode({"query": query})
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            try:
                 answer = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/query?{words}"))
+            except (urllib.error.URLError, ConnectionError):
+                answer = None  # it is not ready
+            if answer is not None:
                 self.assertEqual(answer["status"], "success", query)
-                if answer["data"]["result"]:
-                    result: list[dict[str, Any]] = answer["data"]["result"]
-                    return result
+                found: list[dict[str, Any]] = answer["data"]["result"]
+                if found:
+                    return found
             time.sleep(0.2)
-        self.fail(f"no answer to {query}: {(self.folder / 'prometheus.log').read_text()[-2000:]}")
+        log = (self.folder / "prometheus.log").read_text()
+        raise AssertionError(f"no answer to {query}: {log[-2000:]}")
 
     def test_scrapes_us_and_answers_every_query_of_the_dashboard(self) -> None:
         port = free_port()
