@@ -96,8 +96,7 @@ class Processes {
       all.push_back(std::move(seen));
       return true;
     }
-    const std::string ended = "process " + std::to_string(watch.pid()) + " has ended";
-    const std::string& error = watch.error().empty() ? ended : watch.error();
+    const std::string& error = watch.error();
     if (std::exchange(told_[watch.pid()], error) != error) errors_.push_back({{"pid", watch.pid()}, {"error", error}});
     return false;
   }

@@ -168,7 +168,8 @@ void Counters::add_calls(const Reader& reader, const Sums& sums, json& into) {
   Copy copy = reader.copy(reader["samples.control"], sizeof control);
   const auto number = [&](std::size_t offset) { return copy.at(offset); };
   const std::uint64_t sampled = number(offsetof(meta::SampleControl, taken));
-  into["sampling"] = {{"interval", number(offsetof(meta::SampleControl, interval_bytes))},
+  const std::uint64_t interval = number(offsetof(meta::SampleControl, interval_bytes));
+  into["sampling"] = {{"interval", interval == meta::kIntervalUnread ? 0 : interval},
                       {"taken", sampled},
                       {"freed", number(offsetof(meta::SampleControl, freed))},
                       {"lost", number(offsetof(meta::SampleControl, lost))}};

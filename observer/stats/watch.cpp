@@ -24,25 +24,19 @@ double processor_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-// Objects that malloc was offered and has not taken yet.
-std::uint64_t unused_offers(const heap::Model& model) {
-  std::uint64_t count = 0;
+// Objects that malloc was offered and has not taken yet, and, the other way round, live objects of the program's own heaps,
+// which malloc was never offered.
+std::int64_t unused_less_foreign(const heap::Model& model) {
+  std::int64_t count = 0;
+  std::vector<std::uint64_t> live;
   for (const heap::Slab& slab : model.slabs()) {
-    if (slab.owner >= model.constant("owner.first_special")) continue;
-    for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      count += static_cast<std::uint64_t>(std::popcount(heap::Model::word(slab.offered, group)));
-    }
-  }
-  return count;
-}
-
-// Live objects of the program's own heaps, which malloc's offers know nothing of.
-std::uint64_t live_in_heaps(const heap::Model& model) {
-  std::uint64_t count = 0;
-  for (const heap::Slab& slab : model.slabs()) {
-    if (slab.owner != model.constant("owner.heap")) continue;
-    for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      count += static_cast<std::uint64_t>(std::popcount(model.live_bits(slab, group)));
+    if (slab.owner == model.layout().owner_heap) {
+      model.live_words(slab, live);
+      for (const std::uint64_t word : live) count -= std::popcount(word);
+    } else if (slab.owner < model.layout().owner_first_special) {
+      for (std::uint32_t group = 0; group < slab.groups; ++group) {
+        count += std::popcount(heap::Model::word(slab.offered, group));
+      }
     }
   }
   return count;
@@ -53,6 +47,14 @@ std::uint64_t live_in_heaps(const heap::Model& model) {
 bool Watch::fail(const std::string& why) {
   error_ = why;
   return false;
+}
+
+bool Watch::fail_to_read(const std::string& why) {
+  const std::string process = "process " + std::to_string(pid_);
+  const std::string now = stats::identity(pid_);
+  if (now.empty()) return fail(process + " has ended");
+  if (now != identity_) return fail(process + " runs another program now");
+  return fail(target_->error().empty() ? target_->name() + ": " + why : target_->error());
 }
 
 bool Watch::open(pid_t pid) {
@@ -66,8 +68,8 @@ bool Watch::open(pid_t pid) {
 bool Watch::look_at_heap(json& into) {
   const double began = processor_seconds();
   heap::Model model;
-  if (!model.read(target_->anatomy(), target_->reader())) {
-    return fail(target_->error().empty() ? target_->name() + ": " + model.error() : target_->error());
+  if (!model.read(target_->anatomy(), target_->reader(), heap::Looks::kTwo)) {
+    return fail_to_read(model.error());
   }
   inspect::PictureOptions options;
   options.biggest = 0;
@@ -83,11 +85,10 @@ bool Watch::look_at_heap(json& into) {
   heap_["moving_bytes"] = picture["moving"]["bytes"];
   heap_["residency"] = picture["residency"];
   heap_["classes"] = std::move(picture["classes"]);
-  const std::uint64_t calls = into["calls"]["mallocs"];
-  const std::uint64_t held = heap_["live_objects"].get<std::uint64_t>() + heap_["live_blocks"].get<std::uint64_t>() -
-                             live_in_heaps(model) + unused_offers(model);
-  heap_["frees"] = calls - std::min(calls, held);
-  if (!add_kernel_figures(pid_, true, into)) return fail("");
+  const std::int64_t held =
+      heap_["live_objects"].get<std::int64_t>() + heap_["live_blocks"].get<std::int64_t>() + unused_less_foreign(model);
+  heap_["frees"] = std::max<std::int64_t>(0, into["calls"]["mallocs"].get<std::int64_t>() - held);
+  if (!add_kernel_figures(pid_, true, into)) return fail_to_read();
   for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) heap_[name] = into["process"][name];
   const double cost = processor_seconds() - began;
   heap_["processor_seconds"] = cost;
@@ -116,8 +117,9 @@ bool Watch::look(bool light, json& into) {
     return fail("process " + std::to_string(pid_) + " has brimful " + target_->anatomy().version() +
                 ", whose anatomy lacks \"" + missing + "\": use the observer of that version");
   }
-  if (!add_kernel_figures(pid_, false, into) || stats::identity(pid_) != identity_) return fail("");
-  if (reader.has_failed()) return fail(target_->error());
+  if (!add_kernel_figures(pid_, false, into) || stats::identity(pid_) != identity_ || reader.has_failed()) {
+    return fail_to_read();
+  }
   has_names_ = true;
   if (!light) {
     if (now_seconds() >= next_heap_at_ && !look_at_heap(into)) return false;

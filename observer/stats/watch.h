@@ -26,7 +26,7 @@ class Watch {
  public:
   // false: error() says why in one line.
   bool open(pid_t pid);
-  // All that is known at this moment. `light`: without the whole heap. false: the process has ended, or error() says why.
+  // All that is known at this moment. `light`: without the whole heap. false: error() says why.
   bool look(bool light, nlohmann::json& into);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -36,6 +36,7 @@ class Watch {
  private:
   bool look_at_heap(nlohmann::json& into);
   bool fail(const std::string& why);
+  bool fail_to_read(const std::string& why = "it can't be read");
 
   pid_t pid_ = 0;
   std::string identity_;

@@ -16,6 +16,7 @@ import json
 import os
 import random
 import resource
+import select
 import shutil
 import statistics
 import subprocess
@@ -84,14 +85,18 @@ def first_picture(pid: int) -> tuple[float, float]:
     return time.monotonic() - began, processor_seconds() - before
 
 
-def rounds_of(program: subprocess.Popen[str], seconds: float) -> list[int]:
-    """What the program's rounds cost for so long."""
+def rounds_of(program: subprocess.Popen[bytes], seconds: float) -> list[int]:
+    """What the program's rounds cost for so long, and for five rounds at least."""
     assert program.stdout is not None
+    pipe = program.stdout.fileno()
+    while select.select([pipe], [], [], 0)[0]:  # rounds before this
+        os.read(pipe, 1 << 16)
     end = time.monotonic() + seconds
-    costs = [int(program.stdout.readline())]  # the one that was under way
-    while time.monotonic() < end:
-        costs.append(int(program.stdout.readline()))
-    return costs[1:]
+    text = b""
+    # The first line is of a round that had begun before, or the rest of one.
+    while time.monotonic() < end or text.count(b"\n") < 6:
+        text += os.read(pipe, 1 << 16)
+    return [int(line) for line in text.split(b"\n")[1:-1]]
 
 
 def interval(watched: list[float], alone: list[float]) -> tuple[float, float, float]:
@@ -112,10 +117,10 @@ def measure(gib: float, turns: int, program: Path) -> bool:
     command = [str(program), str(round(gib * 1024))]
     costs: dict[bool, list[float]] = {True: [], False: []}
     top = [str(ROOT / "brimful"), "top", "--json"]
-    with subprocess.Popen(command, stdout=-1, text=True, env=environment) as running:
+    with subprocess.Popen(command, stdout=-1, env=environment) as running:
         try:
             assert running.stdout is not None
-            running.stdout.readline()
+            running.stdout.read(1)
             looks = [first_picture(running.pid) for _ in range(3)]
             heap, watch_cpu, watch_s = {}, 0.0, 0.0
             for turn in range(2 * turns):
@@ -168,7 +173,8 @@ def main(words: list[str]) -> int:
         print("brimful-observer is not built, or there is no gcc")
         return SKIP
     gib = float(words[0]) if words else 4.0
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    free = int(lines["MemAvailable"].split()[0]) / 2**20
     if free < 1.3 * gib:
         print(f"{gib} GiB are wanted and {free:.1f} are free")
         return SKIP
