@@ -66,27 +66,34 @@ int constant(std::uint32_t /*which*/, std::uint64_t& value) {
   return 0;
 }
 
-template <std::uint64_t Numbers::*kNumber>
-int number(std::uint32_t /*which*/, std::uint64_t& value) {
+// One function for all of them: each instance below is a jump to it.
+[[gnu::noinline]] int read_number(std::uint64_t Numbers::*number, std::uint64_t unit, std::uint64_t& value) {
   Numbers now;
   if (const int fault = read(now)) return fault;
-  value = now.*kNumber;
+  value = now.*number / unit;
+  return 0;
+}
+
+[[gnu::noinline]] int read_class(std::uint64_t stats::ClassUse::*number, std::uint32_t which, std::uint64_t& value) {
+  Numbers now;
+  if (const int fault = read(now)) return fault;
+  value = now.classes[which].*number;
   return 0;
 }
 
 template <std::uint64_t Numbers::*kNumber>
-int number_of_pages(std::uint32_t which, std::uint64_t& value) {
-  const int fault = number<kNumber>(which, value);
-  value /= os::page_bytes();
-  return fault;
+int number(std::uint32_t /*which*/, std::uint64_t& value) {
+  return read_number(kNumber, 1, value);
+}
+
+template <std::uint64_t Numbers::*kNumber>
+int number_of_pages(std::uint32_t /*which*/, std::uint64_t& value) {
+  return read_number(kNumber, os::page_bytes(), value);
 }
 
 template <std::uint64_t stats::ClassUse::*kNumber>
 int class_number(std::uint32_t which, std::uint64_t& value) {
-  Numbers now;
-  if (const int fault = read(now)) return fault;
-  value = now.classes[which].*kNumber;
-  return 0;
+  return read_class(kNumber, which, value);
 }
 
 template <config::Setting config::Options::*kOption>
