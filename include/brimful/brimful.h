@@ -140,8 +140,8 @@ int brimful_print_stats(int descriptor, enum brimful_format format);
  * mallctl() itself is there as well.
  *
  * The numbers of "stats." are those of the last epoch, and belong together: writing any uint64_t to "epoch" takes them anew.
- * The first read does so by itself. Where that takes more than 0.5 ms (heaps above about 1 GiB), it is done at most so often that 2 % of
- * a processor's time go into it; reading "epoch" says whether there are new ones.
+ * The first read does so by itself. Where that takes more than 0.5 ms (heaps above about 1 GiB), it is done at most so often that some
+ * 2 % of a processor's time go into it; reading "epoch" says whether there are new ones.
  *
  *   size_t live;
  *   size_t size = sizeof live;

@@ -5,7 +5,7 @@
 //
 // A look costs time in proportion to the heap (stats/snapshot.h), and servers take one ten times a second, whatever
 // their heap: so where a look takes more than half a millisecond, the next is taken when fifty times that have gone by, and
-// until then the numbers stay as they are. The price of watching is at most 2 % of one processor's time.
+// until then the numbers stay as they are. The price of watching is some 2 % of one processor's time.
 #pragma once
 
 #include <cstdint>

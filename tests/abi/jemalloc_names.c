@@ -150,7 +150,7 @@ static void one_buffer_takes_the_old_value_and_gives_the_new_one(void) {
   CHECK_EQ(value, 888);
 }
 
-// MariaDB, BIND and others: blocks of these calls and of malloc's are of one heap.
+// BIND and others: blocks of these calls and of malloc's are of one heap.
 static void blocks_of_either_kind_are_freed_by_either(void) {
   free(mallocx(100, 0));
   dallocx(malloc(100), 0);
