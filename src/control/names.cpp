@@ -181,7 +181,6 @@ int purge(std::uint32_t /*which*/, std::uint64_t /*value*/) {
 
 int decay(std::uint32_t /*which*/, std::uint64_t /*value*/) {
   const slots::SlowScope scope;
-  slots::prepare();
   pages::purge_due(os::calls.now_ms());
   return 0;
 }
@@ -218,7 +217,6 @@ int set_any_option(std::uint32_t which, std::uint64_t value) {
   if (is_interval) slots::set_sample_interval(value);
   if (is_limit) {
     const slots::SlowScope scope;
-    slots::prepare();
     pages::change_limits();
   }
   return 0;
@@ -369,6 +367,15 @@ bool matches(const char* pattern, const char* name, const Parts& parts) {
   return *name == '\0';
 }
 
+// Options are read by the program's first request, which would undo what was written before it. EDEADLK in a signal
+// handler that interrupted the allocator.
+int begin() {
+  if (slots::thread_state.depth != 0) return EDEADLK;
+  const slots::SlowScope scope;
+  slots::prepare();
+  return 0;
+}
+
 // Calls visit(part) with the first letter of each part of the pattern.
 template <class Visit>
 void for_each_part(const char* pattern, const Visit& visit) {
@@ -399,7 +406,7 @@ int get(const Name& name, void* value, std::size_t* size) {
     *size = needed;
     return 0;
   }
-  if (slots::thread_state.depth != 0) return EDEADLK;
+  if (const int fault = begin()) return fault;
   std::uint64_t found = 0;
   if (const int fault = name.entry->get(name.which, found)) return fault;
   memcpy(value, &found, room < needed ? room : needed);
@@ -413,7 +420,7 @@ int set(const Name& name, const void* value, std::size_t size) {
   const bool has_value = value != nullptr || size != 0;
   if (needed == 0 && has_value) return EPERM;
   if ((has_value || !is_action(name)) && (value == nullptr || size != needed)) return EINVAL;
-  if (slots::thread_state.depth != 0) return EDEADLK;
+  if (const int fault = begin()) return fault;
   std::uint64_t wanted = 0;
   if (has_value) memcpy(&wanted, value, needed);
   return name.entry->set(name.which, wanted);

@@ -53,10 +53,6 @@ Numbers numbers_of(const stats::Snapshot& heap, const pages::PageStats& pages) {
 
 int renew() {
   if (slots::thread_state.depth != 0) return EDEADLK;
-  {
-    const slots::SlowScope scope;
-    slots::prepare();
-  }
   if (is_fresh(os::monotonic_ns())) return 0;
   const std::uint64_t began_cpu_ns = os::thread_cpu_ns();  // waiting for a processor costs nothing
   stats::Snapshot heap;

@@ -46,6 +46,14 @@ TEST(Names, EveryOptionHasOne) {
   }
 }
 
+TEST(Names, KeepWhatWasWrittenBeforeTheFirstRequest) {
+  EXPECT_EQ(change("brimful.purge_delay_ms", 77), 0);
+  EXPECT_EQ(change("brimful.prof", 7777), 0);
+  arch::brimful_free(alloc::allocate(100));
+  EXPECT_EQ(value_of("brimful.purge_delay_ms"), 77);
+  EXPECT_EQ(value_of("brimful.prof"), 7777);
+}
+
 TEST(Names, EverySizeClassHasOne) {
   for (std::size_t c = 0; c < kClassCount; ++c) {
     EXPECT_EQ(value_of("arenas.bin." + std::to_string(c) + ".size"), kSizeClasses[c].bytes);

@@ -35,13 +35,14 @@ def export(listen: str, is_once: bool, pids: list[int]) -> int:
         return EXIT_FAILURE
     try:
         looker = Looker(locate.observer(), pids)
+        registry = prometheus_client.CollectorRegistry(auto_describe=False)
+        registry.register(_collector(looker))
         if is_once:
-            return _print_once(looker)
+            sys.stdout.write(prometheus_client.generate_latest(registry).decode())
+            return EXIT_FAILURE if pids and looker.look().errors else 0
     except (locate.LibraryError, LookError) as error:
         _say(str(error))
         return EXIT_FAILURE
-    registry = prometheus_client.CollectorRegistry(auto_describe=False)
-    registry.register(_collector(looker))
     return _serve(*place, _application(prometheus_client.make_wsgi_app(registry)))
 
 
@@ -64,16 +65,6 @@ def _collector(looker: Looker) -> Any:
             yield from metrics.families(looker.look())
 
     return Collector()
-
-
-def _print_once(looker: Looker) -> int:
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_collector(looker))
-    sys.stdout.write(generate_latest(registry).decode())
-    look = looker.look()
-    return EXIT_FAILURE if look.errors and looker.is_of_named else 0
 
 
 Start = Callable[..., Any]

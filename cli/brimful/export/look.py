@@ -59,11 +59,6 @@ class Looker:
         self._told: dict[int, str] = {}
         self._highest: dict[tuple[int, str], tuple[float, float]] = {}
 
-    @property
-    def is_of_named(self) -> bool:
-        """Whether processes were named: one of these that can't be read is a fault."""
-        return bool(self._pids)
-
     def look(self) -> Look:
         """A look that is at most a second old. Raises LookError."""
         with self._lock:
