@@ -66,7 +66,8 @@ int main(int count, char** arguments) {
     nanosleep(&pause, NULL);
   }
   brimful_get("epoch", &epoch, &size);
-  printf("%.9f %.9f %.9f %lu\n", first, number, looks / (seconds(CLOCK_MONOTONIC) - from), (unsigned long)epoch);
+  const double share = looks / (seconds(CLOCK_MONOTONIC) - from);
+  printf("%.9f %.9f %.9f %lu\n", first, number, share, (unsigned long)epoch);
 }
 """
 
