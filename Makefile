@@ -99,6 +99,17 @@ test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what w
 	@sed -n '/^## The soak/,/^## Adding/{/^## /d;p}' HACKING.md
 	@$(CTEST) -R '$(TESTS)' -L '^long$$' --progress
 
+# Cross compiled, then run by an emulator of the processor, and on Debian's kernels in an emulated machine. KERNEL="--quick"
+# for a look; other options: tests/arm64/kernel.py --help.
+ARM64_PRESETS := arm64-release arm64-debug
+.PHONY: test-arm64
+test-arm64: ## the sequences for 64-bit ARM, on emulated processors and kernels (an hour; KERNEL=--quick: 20 minutes)
+	@tools/install-deps.sh test-arm64
+	@$(MAKE) --no-print-directory $(ARM64_PRESETS:%=build/%/build.ninja)
+	@for preset in $(ARM64_PRESETS); do cmake --build build/$$preset -j $(JOBS) -- --quiet || exit; done
+	@ctest --test-dir build/arm64-debug -L '^unit$$' -j $(JOBS) --output-on-failure
+	@/usr/bin/python3 tests/arm64/kernel.py $(KERNEL)
+
 .PHONY: bench
 bench: lib ## compare allocators: brimful bench with BENCH="--quick", "--full", "--real", … (default: 45 minutes at most)
 	@tools/install-deps.sh bench

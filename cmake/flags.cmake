@@ -45,6 +45,12 @@ target_compile_definitions(brimful_flags INTERFACE
   BRIMFUL_MIDDLE=${brimful_middle_${BRIMFUL_MIDDLE}}
   $<$<STREQUAL:${BRIMFUL_ARCH},generic>:BRIMFUL_ARCH_GENERIC=1>)
 
+# The library keeps to branch target identification and pointer authentication, so that a program that does may link it.
+# Older processors take these instructions for hints that say nothing.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  target_compile_options(brimful_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-mbranch-protection=standard>)
+endif()
+
 # The sanitizers go on everything, tests and allocator alike.
 if(BRIMFUL_SANITIZE)
   add_compile_options(-fsanitize=${BRIMFUL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -4,7 +4,6 @@
 # time and libraries that the allocator must not have: elfutils' libdw (unwind tables, names), libiberty (demangling),
 # nlohmann-json. Without them it is left out, and the commands that need it say what to install.
 
-add_custom_target(command_tools) # what `make lib` builds for the command, be it nothing
 find_path(brimful_json nlohmann/json.hpp)
 find_path(brimful_libdw_headers elfutils/libdwfl.h)
 find_path(brimful_libiberty_headers libiberty/demangle.h)

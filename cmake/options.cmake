@@ -54,11 +54,15 @@ if(BRIMFUL_SANITIZE AND BRIMFUL_INTERPOSE)
   message(FATAL_ERROR "a sanitizer owns malloc: configure with -DBRIMFUL_INTERPOSE=OFF")
 endif()
 
-# Assembly exists for x86-64 only. Every other machine, and a sanitizer build (which must see each memory
+# Assembly exists for x86-64 and 64-bit ARM. Every other machine, and a sanitizer build (which must see each memory
 # access), takes the portable sequences.
 string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" brimful_machine)
-if(BRIMFUL_ARCH_GENERIC OR NOT brimful_machine MATCHES "^(x86_64|amd64)$")
+if(BRIMFUL_ARCH_GENERIC)
   set(BRIMFUL_ARCH generic)
-else()
+elseif(brimful_machine MATCHES "^(x86_64|amd64)$")
   set(BRIMFUL_ARCH x86_64)
+elseif(brimful_machine MATCHES "^(aarch64|arm64)$")
+  set(BRIMFUL_ARCH aarch64)
+else()
+  set(BRIMFUL_ARCH generic)
 endif()

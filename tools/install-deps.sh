@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|lib|test|bench|rivals|real-programs|service|share: makes sure that what `make run`, `make test` … need is
-# there; `lib PRESET` what that build of the libraries needs.
+# install-deps.sh run|lib|test|test-arm64|bench|rivals|real-programs|service|share: makes sure that what `make run`, `make test` …
+# need is there; `lib PRESET` what that build of the libraries needs.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
 # installed from Debian when we are root or sudo asks no password; otherwise the packages are named and we stop,
@@ -23,6 +23,7 @@ guests=()   # programs to run under a library, and libraries to compare; one tha
 has_command() { command -v "$1" > /dev/null 2>&1; }
 has_module() { /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
 has_header() { [ -e "/usr/include/$1" ]; }
+has_file() { [ -e "$1" ]; }
 has_library() { compgen -G "/usr/lib/*-linux-gnu*/$1" > /dev/null; }
 
 need() { # need PACKAGE CHECK ARGUMENT
@@ -39,7 +40,7 @@ need_for_lib() { # need_for_lib [PRESET]
   need binutils has_command objcopy
   case "${1:-}" in
     clang) need clang has_command clang++ ;;
-    aarch64) need g++-aarch64-linux-gnu has_command aarch64-linux-gnu-g++ ;;
+    aarch64 | arm64-*) need g++-aarch64-linux-gnu has_command aarch64-linux-gnu-g++ ;;
   esac
 }
 
@@ -83,6 +84,13 @@ need_for_test() {
   guest nginx has_command /usr/sbin/nginx
   guest libzstd-dev has_header zstd.h
   guest liblz4-dev has_header lz4.h
+}
+
+need_for_test_arm64() {
+  need_for_lib aarch64
+  need googletest has_file /usr/src/googletest/CMakeLists.txt
+  need qemu-user-static has_command qemu-aarch64-static
+  guest qemu-system-arm has_command qemu-system-aarch64
 }
 
 # The bench itself, and zcache, which it measures the handle pool with; its packages for Python are below.
@@ -159,13 +167,14 @@ case "$profile" in
   run) need_for_run ;;
   lib) need_for_lib "${2:-}" ;;
   test) need_for_test ;;
+  test-arm64) need_for_test_arm64 ;;
   bench) need_for_bench ;;
   rivals) need_for_rivals ;;
   real-programs) need_for_real_programs ;;
   service) need_for_service ;;
   share) need_for_share ;;
   *)
-    echo "usage: install-deps.sh run|lib|test|bench|rivals|real-programs|service|share" >&2
+    echo "usage: install-deps.sh run|lib|test|test-arm64|bench|rivals|real-programs|service|share" >&2
     exit 2
     ;;
 esac
@@ -215,7 +224,7 @@ done
 
 # What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes
 # and draws with. The copy of the lists in there says what it was made from.
-if [ "$profile" != run ] && [ "$profile" != lib ]; then
+if [ "$profile" != run ] && [ "$profile" != lib ] && [ "$profile" != test-arm64 ]; then
   venv="$root/build/venv"
   lists=("$root/tools/requirements-lint.txt" "$root/tools/requirements-bench.txt")
   if ! cat "${lists[@]}" | cmp -s - "$venv/requirements.txt"; then

@@ -37,6 +37,7 @@
 /* struct brimful_hot_globals. */
 #define BRIMFUL_HOT_TABLE 0
 #define BRIMFUL_HOT_MASK 8
+#define BRIMFUL_HOT_PAGE 16 /* where pages have more than one size */
 
 /* The fraction bits of the exact-division product: see meta/header.h. */
 #define BRIMFUL_DIVISION_SHIFT 16
@@ -84,3 +85,31 @@
 #define BRIMFUL_RUN_STACKS_NOW 16
 #define BRIMFUL_RUN_STACKS_UNTIL_SAMPLE 32
 #define BRIMFUL_PAGE_SHIFT 12 /* of x86-64 */
+
+/* Stands before each abort handler, and the kernel is told it: rseq(2), RSEQ_SIG of the C library's bits/rseq.h. */
+#if defined(__aarch64__)
+#define BRIMFUL_RSEQ_SIGNATURE 0xD428BC00
+#else
+#define BRIMFUL_RSEQ_SIGNATURE 0x53053053
+#endif
+
+/* Programs' addresses have so many bits, less the tag of top-byte-ignore; with the widest pages of ARMv8.2. */
+#define BRIMFUL_ADDRESS_BITS 52
+
+/*
+ * struct ThreadArea. Where an address takes two instructions to make, and two words can be loaded by one, the addresses
+ * that the fast paths need stand beside the thread's own two words.
+ */
+#if defined(__aarch64__) && !defined(BRIMFUL_ARCH_GENERIC)
+#define BRIMFUL_THREAD_TABLES 1
+#else
+#define BRIMFUL_THREAD_TABLES 0
+#endif
+#define BRIMFUL_THREAD_ID 0
+#define BRIMFUL_THREAD_CS 8
+#define BRIMFUL_THREAD_BLOCK 16
+#define BRIMFUL_THREAD_CONTEXTS 24
+#define BRIMFUL_THREAD_SIZES 32
+#define BRIMFUL_THREAD_SECTION 40 /* malloc's */
+#define BRIMFUL_THREAD_HOT 48
+#define BRIMFUL_THREAD_FREE_SECTION 56

@@ -12,7 +12,7 @@
 // cs pointer still leads to the real rseq area where there is one, so that a signal handler that allocates aborts the
 // sequence it interrupts.
 //
-// x86_64/ holds the assembly, generic/ the same in C++ for threads-only builds (sanitizers, other CPUs).
+// x86_64/ and aarch64/ hold the assembly, generic/ the same in C++ for threads-only builds (sanitizers, other CPUs).
 #pragma once
 
 #include <atomic>
@@ -36,11 +36,20 @@ extern const bool kRestartable;
 // true when this CPU has what malloc needs to go on to the next group by itself; else contexts' heartbeats stay at 0.
 bool has_fast_advance();
 
-// Reached by the fast paths through the thread pointer. Both start at dummies, so that a thread's first call goes
+// Reached by the fast paths through the thread pointer. Both pointers start at dummies, so that a thread's first call goes
 // the slow way without a test for it.
 struct ThreadArea {
   const std::uint32_t* context_id;  // read in every sequence; the kernel or this thread writes it
   std::uint64_t* rseq_cs;           // written by every sequence
+#if BRIMFUL_THREAD_TABLES
+  // The same for every thread, and constant: docs/design/0041.
+  const void* block;
+  const void* contexts;  // the entry of id 0
+  const void* sizes;
+  const void* section;  // the descriptor of malloc's section; others are found from it
+  const void* hot;
+  const void* free_section;
+#endif
 };
 
 // The id of no context: a thread that has not been attached, or can't be. Its table entry is the empty context.
@@ -67,6 +76,9 @@ extern "C" {
 struct alignas(64) brimful_hot_globals {
   Header* const* table;
   std::uint64_t granule_mask;
+#if BRIMFUL_THREAD_TABLES
+  std::uint64_t page_less_one = 0;  // the system's page size, less one
+#endif
 };
 static_assert(offsetof(brimful_hot_globals, table) == BRIMFUL_HOT_TABLE);
 static_assert(offsetof(brimful_hot_globals, granule_mask) == BRIMFUL_HOT_MASK);
@@ -147,6 +159,47 @@ BRIMFUL_HIDDEN void* brimful_take_run(std::size_t bytes);
 
 // The word of a group that never has a free object; the target of empty slots.
 BRIMFUL_HIDDEN extern std::uint64_t brimful_zero_word;
+
+#if BRIMFUL_THREAD_TABLES
+BRIMFUL_HIDDEN extern const char brimful_section_brimful_malloc[];
+BRIMFUL_HIDDEN extern const char brimful_section_free[];
+#endif
+}
+
+#if BRIMFUL_THREAD_TABLES
+static_assert(offsetof(brimful_hot_globals, page_less_one) == BRIMFUL_HOT_PAGE);
+static_assert(offsetof(ThreadArea, context_id) == BRIMFUL_THREAD_ID &&
+              offsetof(ThreadArea, rseq_cs) == BRIMFUL_THREAD_CS &&
+              offsetof(ThreadArea, block) == BRIMFUL_THREAD_BLOCK &&
+              offsetof(ThreadArea, contexts) == BRIMFUL_THREAD_CONTEXTS &&
+              offsetof(ThreadArea, sizes) == BRIMFUL_THREAD_SIZES &&
+              offsetof(ThreadArea, section) == BRIMFUL_THREAD_SECTION &&
+              offsetof(ThreadArea, hot) == BRIMFUL_THREAD_HOT &&
+              offsetof(ThreadArea, free_section) == BRIMFUL_THREAD_FREE_SECTION);
+#endif
+
+// What a thread's area begins with. `B` is Block, which this layer can't see.
+template <class B>
+constexpr ThreadArea first_thread_area([[maybe_unused]] const B& block, const std::uint32_t* id, std::uint64_t* cs) {
+#if BRIMFUL_THREAD_TABLES
+  return {id,
+          cs,
+          &block,
+          &block.contexts[1],
+          &block.sizes[0],
+          brimful_section_brimful_malloc,
+          &brimful_hot,
+          brimful_section_free};
+#else
+  return {id, cs};
+#endif
+}
+
+// Tells the sequences how large the system's pages are, where they need to know. Before any block is allocated.
+inline void set_page_bytes([[maybe_unused]] std::size_t (*page_bytes)()) {
+#if BRIMFUL_THREAD_TABLES
+  brimful_hot.page_less_one = page_bytes() - 1;
+#endif
 }
 
 }  // namespace arch

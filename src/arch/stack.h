@@ -80,6 +80,22 @@ BRIMFUL_UNCHECKED inline std::uint64_t word_at(std::uint64_t address) {
   return *reinterpret_cast<const volatile std::uint64_t*>(address);
 }
 
+// Programs' addresses are below this.
+#if defined(__aarch64__)
+inline constexpr std::uint64_t kEndOfAddresses = std::uint64_t{1} << 48;
+#else
+inline constexpr std::uint64_t kEndOfAddresses = std::uint64_t{1} << 47;
+#endif
+
+// The return address that a frame's word holds. On aarch64 it may be signed, in bits that no address has.
+inline std::uint64_t return_address(std::uint64_t word) {
+#if defined(__aarch64__)
+  return word & (kEndOfAddresses - 1);
+#else
+  return word;
+#endif
+}
+
 #undef BRIMFUL_UNCHECKED
 
 }  // namespace brimful::arch

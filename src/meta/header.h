@@ -69,7 +69,7 @@ inline constexpr ClassId kNoClass = 0xFF;
 
 // A large block is an object by itself: its start is number 0, and no other address that a program can have gives a
 // number below kMaxObjects. The addresses that would be numbers n = 1 … 4095 lie n · (2^35 + 1) granules away, which is
-// further than the 2^47 bytes of an address space, whichever way round it is counted. The table leads there from other
+// further than the 2^48 bytes of an address space, whichever way round it is counted. The table leads there from other
 // addresses than its own: it is indexed by a few bits.
 inline constexpr std::uint64_t kRunMultiplier = classes_detail::inverse((std::uint64_t{1} << 35) + 1);
 

@@ -30,7 +30,8 @@ struct Calls {
   // Gives the memory back at once; the range stays usable and reads as zeros (MADV_DONTNEED).
   bool (*purge)(std::uintptr_t address, std::size_t bytes);
   bool (*unmap)(std::uintptr_t address, std::size_t bytes);
-  // Moves the pages of [from, from + bytes) to `to`, both inside our reservation; `from` stays mapped, empty.
+  // Moves the pages of [from, from + bytes) to `to`, both inside our reservation; `from` stays mapped, empty. false: the
+  // kernel refuses, as it does a range of several mappings; `from` is as it was, `to` may be fresh memory.
   bool (*move_pages)(std::uintptr_t from, std::size_t bytes, std::uintptr_t to);
   // Grows or shrinks a mapping, moving it when it must. nullptr on failure.
   void* (*resize)(std::uintptr_t address, std::size_t old_bytes, std::size_t new_bytes);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 
+#include "arch/layout.h"
 #include "base/compiler.h"
 #include "os/errno_guard.h"
 #include "os/small_file.h"
@@ -26,7 +27,6 @@ namespace {
 constexpr unsigned long kAuxRseqFeatureSize = 27;  // AT_RSEQ_FEATURE_SIZE
 constexpr std::size_t kNodeIdOffset = 20;
 constexpr std::size_t kMmCidOffset = 24;
-constexpr std::uint32_t kSignature = 0x53053053;
 constexpr int kBarrier = 1 << 7;          // MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ
 constexpr int kRegisterBarrier = 1 << 8;  // MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ
 
@@ -114,7 +114,7 @@ RseqArea rseq_area() {
   const ErrnoGuard guard;
   if (libc_registers()) return describe(thread_pointer() + __rseq_offset);
   if (!own_area_registered) {
-    if (syscall(SYS_rseq, &own_area, sizeof own_area, 0, kSignature) != 0) return RseqArea();
+    if (syscall(SYS_rseq, &own_area, sizeof own_area, 0, BRIMFUL_RSEQ_SIGNATURE) != 0) return RseqArea();
     own_area_registered = true;
   }
   return describe(own_area.bytes);

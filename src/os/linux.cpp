@@ -64,7 +64,11 @@ bool linux_unmap(std::uintptr_t address, std::size_t bytes) {
 bool linux_move_pages(std::uintptr_t from, std::size_t bytes, std::uintptr_t to) {
   const ErrnoGuard guard;
   constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | 4;  // 4 = MREMAP_DONTUNMAP, Linux 5.7
-  return mapped(syscall(SYS_mremap, from, bytes, bytes, kFlags, to)) != nullptr;
+  if (mapped(syscall(SYS_mremap, from, bytes, bytes, kFlags, to)) != nullptr) return true;
+  // The kernel takes away what lies at the target before it finds that it can't move a range of two mappings (other
+  // advice, another NUMA node). Where it had not come so far, our memory is still there, and this changes nothing.
+  linux_map(to, bytes, Access::kReadWrite);
+  return false;
 }
 
 void* linux_resize(std::uintptr_t address, std::size_t old_bytes, std::size_t new_bytes) {

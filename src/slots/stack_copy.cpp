@@ -22,11 +22,10 @@ std::size_t readable_bytes(std::uint64_t sp, std::size_t most) {
 // Return addresses by the chain of frame pointers, as long as it leads upwards inside what may be read.
 unsigned walk_frames(std::uint64_t fp, std::uint64_t low, std::uint64_t high, std::uint64_t* into) {
   constexpr std::uint64_t kFirstAddress = 4096;
-  constexpr std::uint64_t kLastAddress = std::uint64_t{1} << 47;
   unsigned count = 0;
   while (count < meta::kSampleFrames && fp >= low && fp % sizeof(std::uint64_t) == 0 && fp + 16 <= high) {
-    const std::uint64_t address = arch::word_at(fp + 8);
-    if (address < kFirstAddress || address >= kLastAddress) break;
+    const std::uint64_t address = arch::return_address(arch::word_at(fp + 8));
+    if (address < kFirstAddress || address >= arch::kEndOfAddresses) break;
     into[count++] = address;
     low = fp + 16;
     fp = arch::word_at(fp);

@@ -12,6 +12,7 @@
 #include "config/build.h"
 #include "config/options.h"
 #include "meta/block.h"
+#include "os/calls.h"
 #include "os/report.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
@@ -52,6 +53,7 @@ void describe() {
 void start() {
   const sync::MutexLock guard(pages::heap.lock);
   if (started.load(std::memory_order_relaxed)) return;  // relaxed: the lock orders it
+  arch::set_page_bytes(os::page_bytes);
   pages::heap.begin();
   config::load();
   pages::choose_limits();
@@ -75,7 +77,7 @@ namespace arch {
 extern "C" {
 constinit brimful_hot_globals brimful_hot = {slots::kFirstTable, 0};
 constinit Block brimful_block(&slots::empty_context);
-BRIMFUL_TLS ThreadArea brimful_thread = {&slots::no_context_id, &slots::no_rseq_cs};
+BRIMFUL_TLS ThreadArea brimful_thread = first_thread_area(brimful_block, &slots::no_context_id, &slots::no_rseq_cs);
 }
 }  // namespace arch
 }  // namespace brimful

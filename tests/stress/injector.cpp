@@ -9,41 +9,47 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <type_traits>
 
 #include "clock.h"
 #include "crew.h"
+#include "machine_code.h"
 #include "report.h"
 
 namespace brimful::stress {
 namespace {
 
-constexpr uint8_t kBreakpoint = 0xCC;
 constexpr size_t kMaxTasks = 128;
 constexpr int kPing = SIGUSR1;
 
 const SectionTable* table = nullptr;
-uint8_t originals[SectionTable::kMaxSections][Section::kMaxInstructions];
+Code originals[SectionTable::kMaxSections][Section::kMaxInstructions];
 std::atomic<uint64_t> kernel_hits = 0;
 std::atomic<uint64_t> hand_hits = 0;
 std::atomic<uint64_t> remaining = 0;  // traps until the handler disarms; meaningful if `limited`
 std::atomic<bool> limited = false;
 std::atomic<uintptr_t> armed = 0;  // the last armed address
-std::atomic<uint8_t> armed_original = 0;
+std::atomic<Code> armed_original = 0;
 std::atomic<uint64_t> pongs = 0;
 std::atomic<pid_t> answers[2 * kMaxTasks];
 
-std::atomic<uint8_t>& text(uintptr_t address) { return *reinterpret_cast<std::atomic<uint8_t>*>(address); }
+// What other processors have fetched before stays what they run, for a while.
+void store_text(uintptr_t address, Code code) {
+  // pairs with: the membarrier in write_text().
+  reinterpret_cast<std::atomic<Code>*>(address)->store(code, std::memory_order_seq_cst);
+  auto* first = reinterpret_cast<char*>(address);
+  __builtin___clear_cache(first, first + sizeof code);
+}
 
-void write_text(uintptr_t address, uint8_t byte) {
-  // pairs with: the membarrier below, which makes every running thread fetch its instructions anew.
-  text(address).store(byte, std::memory_order_seq_cst);
+void write_text(uintptr_t address, Code code) {
+  store_text(address, code);
+  // Makes every running thread fetch its instructions anew.
   syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 }
 
@@ -51,27 +57,27 @@ const Section* find_section(uintptr_t ip, bool* aborted) {
   for (size_t i = 0; i < table->count; ++i) {
     const Section& section = table->sections[i];
     *aborted = ip == section.abort;
-    if (*aborted || section.contains(ip - 1)) return &section;
+    if (*aborted || section.contains(ip - kBehindBreakpoint)) return &section;
   }
   return nullptr;
 }
 
 void on_trap(int, siginfo_t*, void* context) {
   const int saved_errno = errno;
-  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto ip = static_cast<uintptr_t>(registers[REG_RIP]);
+  auto& next = instruction_pointer(context);
+  const auto ip = static_cast<uintptr_t>(next);
   bool aborted = false;
   const Section* section = find_section(ip, &aborted);
   if (section == nullptr) fail(nullptr, 0, "SIGTRAP at %#zx, outside every restartable section", ip);
-  if (!aborted) registers[REG_RIP] = static_cast<greg_t>(section->abort);
+  if (!aborted) next = static_cast<std::remove_reference_t<decltype(next)>>(section->abort);
   // relaxed: counts and a budget; the driver reads them after its pings, which order them.
   (aborted ? kernel_hits : hand_hits).fetch_add(1, std::memory_order_relaxed);
   // relaxed: as above.
   if (limited.load(std::memory_order_relaxed) && remaining.fetch_sub(1, std::memory_order_relaxed) == 1) {
     // pairs with: arm's release store (the original byte).
     const uintptr_t address = armed.load(std::memory_order_acquire);
-    // relaxed: written before `armed`. A thread that still meets the int3 just aborts once more.
-    text(address).store(armed_original.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    // relaxed: written before `armed`. A thread that still meets the breakpoint just aborts once more.
+    store_text(address, armed_original.load(std::memory_order_relaxed));
   }
   errno = saved_errno;
 }
@@ -149,7 +155,7 @@ const char* Injector::initialize(const SectionTable* sections) {
       return "this system forbids writable text";
     }
     for (size_t j = 0; j < section.count; ++j) {
-      originals[i][j] = *reinterpret_cast<const uint8_t*>(section.instructions[j]);
+      originals[i][j] = *reinterpret_cast<const Code*>(section.instructions[j]);
     }
   }
   struct sigaction action = {};

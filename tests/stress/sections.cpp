@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "machine_code.h"
+
 namespace brimful::stress {
 namespace {
 
@@ -86,6 +88,13 @@ uintptr_t load_bias() {
 }
 
 bool disassemble(Section* section, uintptr_t bias) {
+  if (kInstructionBytes != 0) {
+    for (uintptr_t at = section->start; at < section->end && section->count < Section::kMaxInstructions;
+         at += kInstructionBytes) {
+      section->instructions[section->count++] = at;
+    }
+    return section->count > 0;
+  }
   char command[256];
   std::snprintf(command, sizeof command,
                 "objdump -d --no-show-raw-insn --start-address=%#zx --stop-address=%#zx /proc/%d/exe 2>/dev/null",

@@ -4,8 +4,8 @@
 //
 // The library keeps its rseq descriptors in one array between the symbols brimful_rseq_sections_begin and
 // _end, which are local in the static library. So they are looked up in the symbol table of /proc/self/exe
-// rather than by the linker, and so are the descriptors' names (brimful_section_…), which are the sections'. Instruction
-// lengths come from `objdump`, which is there wherever a compiler is.
+// rather than by the linker, and so are the descriptors' names (brimful_section_…), which are the sections'. Where
+// instructions differ in length, `objdump` says where each begins; it is there wherever a compiler is.
 #pragma once
 
 #include <cstddef>

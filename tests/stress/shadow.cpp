@@ -15,7 +15,7 @@ namespace brimful::stress {
 namespace {
 
 constexpr unsigned kLeafBits = 30;
-constexpr size_t kRootEntries = size_t{1} << (47 - kLeafBits);
+constexpr size_t kRootEntries = size_t{1} << (48 - kLeafBits);
 constexpr size_t kUnitsPerLeaf = (size_t{1} << kLeafBits) / kShadowUnit;
 constexpr size_t kWordsPerLeaf = kUnitsPerLeaf / 64;
 
@@ -26,7 +26,7 @@ std::atomic<Word*>* root = nullptr;
 Word* leaf_of(uintptr_t address) {
   const size_t index = address >> kLeafBits;
   if (index >= kRootEntries) {
-    std::fprintf(stderr, "stress: address %#zx is above the 47 bits that the shadow covers\n", address);
+    std::fprintf(stderr, "stress: address %#zx is above the 48 bits that the shadow covers\n", address);
     std::_Exit(2);
   }
   // pairs with: the release exchange below (publishes a leaf, whose zeroes come from the kernel).

@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include <sys/mman.h>
 
 #include "clock.h"
+#include "machine_code.h"
 #include "object.h"
 #include "options.h"
 #include "random.h"
@@ -192,7 +192,7 @@ struct Count {
 // seen, and the end of a section only by a thread that nobody aborts (one without an rseq area).
 void look(pid_t child, const SectionTable& table, Count* count) {
   if (table.count == 0 || count->steps > kWatchedSteps) return;
-  const auto ip = static_cast<uintptr_t>(ptrace(PTRACE_PEEKUSER, child, offsetof(user, regs.rip), nullptr));
+  const uintptr_t ip = instruction_pointer_of(child);
   for (size_t i = 0; i < table.count; ++i) {
     const Section& section = table.sections[i];
     count->in_sections += section.contains(ip);

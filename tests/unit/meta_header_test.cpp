@@ -41,7 +41,7 @@ TEST(IndexOf, IsNotBelowTheCountForAddressesFarAway) {
   for (std::size_t id = 0; id < kClassCount; ++id) {
     for (int i = 0; i < 5000; ++i) {
       Slab slab = {};
-      fill(slab, static_cast<ClassId>(id), random() >> 17 & ~std::uint64_t{0xFFFF});  // 47 bits, as user space has
+      fill(slab, static_cast<ClassId>(id), random() >> 16 & ~std::uint64_t{0xFFFF});  // 48 bits, as user space has
       const std::uint64_t address = random() >> (13 + random() % 40);                 // up to 51 bits
       if (address - slab.start < slab.count() * slab.bytes) continue;
       ASSERT_GE(slab.index_of(address), slab.count()) << kSizeClasses[id].bytes;
@@ -56,13 +56,13 @@ TEST(IndexOf, OfALargeBlockIsSmallForItsStartOnly) {
   Slab run = {};
   run.multiplier = kRunMultiplier;
   for (int i = 0; i < 100000; ++i) {
-    run.start = random() >> 17 & ~std::uint64_t{0xFFFF};  // 47 bits, as user space has
+    run.start = random() >> 16 & ~std::uint64_t{0xFFFF};  // 48 bits, as user space has
     ASSERT_EQ(run.index_of(run.start), 0U);
     for (const std::uint64_t granules : {std::uint64_t{1}, std::uint64_t{512}, random() % 4096 + 1, random() >> 33}) {
       ASSERT_GE(run.index_of(run.start + granules * kGranuleBytes), std::uint64_t{BRIMFUL_MAX_OBJECTS}) << granules;
       ASSERT_GE(run.index_of(run.start - granules * kGranuleBytes), std::uint64_t{BRIMFUL_MAX_OBJECTS}) << granules;
     }
-    ASSERT_GE(run.index_of(random() >> 17), std::uint64_t{BRIMFUL_MAX_OBJECTS});
+    ASSERT_GE(run.index_of(random() >> 16), std::uint64_t{BRIMFUL_MAX_OBJECTS});
   }
 }
 

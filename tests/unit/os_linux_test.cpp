@@ -197,6 +197,23 @@ TEST_F(LinuxCalls, MovePagesAndResizeKeepContents) {
   EXPECT_TRUE(calls.unmap(reinterpret_cast<std::uintptr_t>(resized), 64 * page));
 }
 
+// A program that reallocates a block of which a part was advised crashed: the target was not there any more.
+TEST_F(LinuxCalls, MovePagesLeavesTheTargetUsableWhenTheKernelRefuses) {
+  const Calls& calls = linux_calls();
+  const std::size_t page = page_bytes();
+  const auto from = reinterpret_cast<std::uintptr_t>(calls.map(0, 8 * page, Access::kReadWrite));
+  auto* words = reinterpret_cast<volatile std::uint64_t*>(from);
+  words[0] = 7;
+  ASSERT_TRUE(calls.decommit(from + page, page)) << "now it is several mappings";
+  if (calls.move_pages(from, 3 * page, from + 4 * page)) GTEST_SKIP() << "this kernel (6.17 on) moves several mappings";
+  EXPECT_EQ(words[0], 7U);
+  volatile std::uint64_t* target = words + 4 * page / sizeof(std::uint64_t);
+  *target = 8;
+  EXPECT_EQ(*target, 8U);
+  target[2 * page / sizeof(std::uint64_t)] = 9;
+  EXPECT_TRUE(calls.unmap(from, 8 * page));
+}
+
 TEST_F(LinuxCalls, KnowTheNodeOfTheRunningCpu) {
   EXPECT_GE(numa_nodes(), 1U);
   const std::uint32_t node = linux_calls().node();

@@ -34,8 +34,6 @@
 
 #include "arch/layout.h"
 
-#define RSEQ_SIGNATURE 0x53053053
-
 #define ID %rdx
 
 /*
@@ -71,7 +69,7 @@ brimful_section_\name:
         .popsection
         .pushsection .text.brimful_abort, "ax", @progbits
         .byte   0x0f, 0xb9, 0x3d
-        .long   RSEQ_SIGNATURE
+        .long   BRIMFUL_RSEQ_SIGNATURE
 .Labort_\name:
         \target
         .popsection
