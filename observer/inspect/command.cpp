@@ -70,11 +70,10 @@ int fail(const std::string& why) {
   return 1;
 }
 
-// Names for the frames of an object's sample, innermost first. A core's frames stay addresses: a debugger names them.
+// Names for the frames of an object's sample, innermost first.
 void add_names(nlohmann::json& sample, memory::Target& target) {
-  if (target.pid() == 0) return;
   stacks::Origins origins;
-  origins.read(target.pid(), target.sample_control());
+  origins.read(target);
   const std::uint64_t number = sample["number"];
   sample["allocated_by"]["names"] = origins.allocation(number);
   if (sample.contains("freed_by")) sample["freed_by"]["names"] = origins.release(number);

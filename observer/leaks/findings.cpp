@@ -115,7 +115,7 @@ bool find_leaks(memory::Target& target, const Wanted& wanted, const Suppressions
   report.copied_bytes = look.copied_bytes();
   Types types(look.view().mappings, target.reader());
   stacks::Origins origins;
-  if (target.pid() != 0) origins.read(target.pid(), target.sample_control());
+  origins.read(target);
   Groups groups(look, types, origins, wanted);
   for (const Leak& leak : leaks_among(look.objects(), look.lost())) groups.add(leak, false);
   each_set(look.objects(), look.possibly(), [&](Object object) { groups.add({object}, true); });

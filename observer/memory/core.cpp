@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -35,32 +37,32 @@ class CoreTarget : public Target {
     return true;
   }
 
-  bool read(std::uint64_t address, void* into, std::size_t bytes) override {
-    while (bytes > 0) {
-      const Segment* const segment = segment_at(address);
-      if (segment == nullptr) return false;
-      const std::uint64_t offset = address - segment->start;
-      std::size_t part = 0;
-      if (offset < segment->file_bytes) {
-        part = std::min<std::uint64_t>(bytes, segment->file_bytes - offset);
-        std::memcpy(into, data_ + segment->offset + offset, part);
-      } else {
-        part = std::min<std::uint64_t>(bytes, segment->bytes - offset);
-        if (!read_file(address, into, part)) return false;
-      }
-      into = static_cast<char*>(into) + part;
-      address += part;
-      bytes -= part;
-    }
-    return true;
+  bool read(std::uint64_t address, void* into, std::size_t bytes) override { return read(address, into, bytes, true); }
+  bool read_held(std::uint64_t address, void* into, std::size_t bytes) override {
+    return read(address, into, bytes, false);
   }
 
   bool mappings(std::vector<Mapping>& into) override {
     into = mappings_;
     return true;
   }
+
+  std::string maps() override {
+    std::string text;
+    for (const Mapping& mapping : mappings_) {
+      const File* const file = file_at(mapping.start);
+      char line[128];
+      // No number of a device or a file: a core names none.
+      std::snprintf(line, sizeof line, "%" PRIx64 "-%" PRIx64 " %c%c%cp %" PRIx64 " 0:0 0 ", mapping.start, mapping.end,
+                    mapping.is_readable ? 'r' : '-', mapping.is_writable ? 'w' : '-', mapping.is_executable ? 'x' : '-',
+                    file == nullptr ? 0 : file->offset + (mapping.start - file->start));
+      text += line + mapping.path + "\n";
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string root() const override { return "/"; }
   std::vector<std::uint64_t> kernel_words() override { return {}; }
-  std::uint64_t sample_control() override { return 0; }
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }
@@ -79,6 +81,26 @@ class CoreTarget : public Target {
     std::uint64_t offset;
     std::string path;
   };
+
+  bool read(std::uint64_t address, void* into, std::size_t bytes, bool with_files) const {
+    while (bytes > 0) {
+      const Segment* const segment = segment_at(address);
+      if (segment == nullptr) return false;
+      const std::uint64_t offset = address - segment->start;
+      std::size_t part = 0;
+      if (offset < segment->file_bytes) {
+        part = std::min<std::uint64_t>(bytes, segment->file_bytes - offset);
+        std::memcpy(into, data_ + segment->offset + offset, part);
+      } else {
+        part = std::min<std::uint64_t>(bytes, segment->bytes - offset);
+        if (!with_files || !read_file(address, into, part)) return false;
+      }
+      into = static_cast<char*>(into) + part;
+      address += part;
+      bytes -= part;
+    }
+    return true;
+  }
 
   bool map() {
     const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -130,9 +152,7 @@ class CoreTarget : public Target {
       mappings_.push_back(std::move(mapping));
     }
     for (Mapping& mapping : mappings_) {
-      for (const File& file : files_) {
-        if (file.start <= mapping.start && mapping.start < file.end) mapping.path = file.path;
-      }
+      if (const File* const file = file_at(mapping.start)) mapping.path = file->path;
     }
     std::sort(mappings_.begin(), mappings_.end(), [](const Mapping& a, const Mapping& b) { return a.start < b.start; });
     std::sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) { return a.start < b.start; });
@@ -181,6 +201,12 @@ class CoreTarget : public Target {
     }
   }
 
+  [[nodiscard]] const File* file_at(std::uint64_t address) const {
+    const auto found = std::find_if(files_.begin(), files_.end(),
+                                    [address](const File& f) { return f.start <= address && address < f.end; });
+    return found == files_.end() ? nullptr : &*found;
+  }
+
   const Segment* segment_at(std::uint64_t address) const {
     const auto behind = std::upper_bound(segments_.begin(), segments_.end(), address,
                                          [](std::uint64_t a, const Segment& s) { return a < s.start; });
@@ -190,14 +216,12 @@ class CoreTarget : public Target {
   }
 
   bool read_file(std::uint64_t address, void* into, std::size_t bytes) const {
-    for (const File& file : files_) {
-      if (address < file.start || address + bytes > file.end) continue;
-      std::ifstream stream(file.path, std::ios::binary);
-      stream.seekg(static_cast<std::streamoff>(file.offset + (address - file.start)));
-      stream.read(static_cast<char*>(into), static_cast<std::streamsize>(bytes));
-      return stream.gcount() == static_cast<std::streamsize>(bytes);
-    }
-    return false;
+    const File* const file = file_at(address);
+    if (file == nullptr || address + bytes > file->end) return false;
+    std::ifstream stream(file->path, std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(file->offset + (address - file->start)));
+    stream.read(static_cast<char*>(into), static_cast<std::streamsize>(bytes));
+    return stream.gcount() == static_cast<std::streamsize>(bytes);
   }
 
   std::string path_;

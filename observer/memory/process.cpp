@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace brimful::observer::memory {
 namespace {
@@ -44,12 +45,22 @@ class ProcessTarget : public Target {
     return false;
   }
 
+  bool read_held(std::uint64_t address, void* into, std::size_t bytes) override { return read(address, into, bytes); }
+
   bool mappings(std::vector<Mapping>& into) override {
     into = mappings_of(pid_);
     if (!into.empty()) return true;
     error_ = "process " + std::to_string(pid_) + " has ended, or its memory may not be read by this user";
     return false;
   }
+
+  std::string maps() override {
+    std::ostringstream text;
+    text << std::ifstream("/proc/" + std::to_string(pid_) + "/maps").rdbuf();
+    return text.str();
+  }
+
+  [[nodiscard]] std::string root() const override { return "/proc/" + std::to_string(pid_) + "/root"; }
 
   // What the program gave epoll to remember (epoll_event.data), which is a pointer more often than not, and may be the only
   // one: /proc/PID/fdinfo shows it.
@@ -68,7 +79,6 @@ class ProcessTarget : public Target {
   }
 
   std::vector<ThreadState> threads() override { return {}; }
-  std::uint64_t sample_control() override { return anatomy_["samples.control"]; }
   [[nodiscard]] pid_t pid() const override { return pid_; }
   [[nodiscard]] std::string program() const override { return program_; }
   [[nodiscard]] std::string name() const override { return "process " + std::to_string(pid_) + " (" + program_ + ")"; }
@@ -94,6 +104,15 @@ bool read_process(pid_t pid, std::uint64_t address, void* into, std::size_t byte
     bytes -= static_cast<std::size_t>(got);
   }
   return true;
+}
+
+pid_t inner_number(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    // The numbers from the outermost namespace to its own.
+    if (line.compare(0, 6, "NSpid:") == 0) return std::atoi(line.c_str() + line.rfind('\t') + 1);
+  }
+  return pid;
 }
 
 std::vector<Mapping> mappings_of(pid_t pid) {

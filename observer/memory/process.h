@@ -15,6 +15,8 @@ namespace brimful::observer::memory {
 
 // false: errno says why, 0 if there is less memory.
 bool read_process(pid_t pid, std::uint64_t address, void* into, std::size_t bytes);
+// The process's number in its own PID namespace; `pid`, if the kernel does not say.
+pid_t inner_number(pid_t pid);
 // Empty: it has ended, or may not be read.
 std::vector<Mapping> mappings_of(pid_t pid);
 

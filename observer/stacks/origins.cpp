@@ -4,7 +4,6 @@
 #include "stacks/origins.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -33,23 +32,24 @@ std::string text_of_file(const std::string& path) {
 
 Origins::Origins() = default;
 
-Origins::~Origins() {
-  if (root_ >= 0) close(root_);
-}
+Origins::~Origins() = default;
 
-void Origins::read(pid_t pid, std::uint64_t control) {
+void Origins::read(memory::Target& target) {
+  const std::uint64_t control = target.sample_control();
   if (control == 0) return;
-  const std::string folder = "/proc/" + std::to_string(pid);
-  root_ = open((folder + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root_ < 0) return;
-  const memory::Read read = [pid](std::uint64_t address, void* into, std::size_t bytes) {
-    return memory::read_process(pid, address, into, bytes);
+  const int root = open(target.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return;
+  // What files say is asked of the files, if they are still those that were mapped.
+  const memory::Read read = [&target](std::uint64_t address, void* into, std::size_t bytes) {
+    return target.read_held(address, into, bytes);
   };
-  modules_ = std::make_unique<Modules>(root_, read, 0);
+  modules_ = std::make_unique<Modules>(root, read, 0);
   samples_ = std::make_unique<Samples>(*modules_, read);
-  modules_->update(text_of_file(folder + "/maps"));
-  jit_ = std::make_unique<PerfMap>(text_of_file(folder + "/root/tmp/perf-" + std::to_string(pid) + ".map"));
-  LiveSamples live(pid, control);
+  modules_->update(target.maps());
+  const pid_t pid = target.pid();
+  const std::string map = "/tmp/perf-" + std::to_string(memory::inner_number(pid)) + ".map";
+  jit_ = std::make_unique<PerfMap>(pid == 0 ? std::string() : text_of_file(target.root() + map));
+  LiveSamples live = pid == 0 ? LiveSamples(read, control) : LiveSamples(pid, control);
   if (!live.look() || !live.poll(*samples_)) return;
   for (const Sample& sample : samples_->samples()) {
     if (sample.freed_ns == 0 && sample.allocation >= 0) stack_at_[sample.address] = sample.allocation;

@@ -92,14 +92,7 @@ std::unique_ptr<Session> Session::of_process(pid_t process, std::string& why) {
   if (length > 0) session->program_.assign(program, static_cast<std::size_t>(length));
   session->name_ = content(AT_FDCWD, stacks::of_process(process, "comm"));
   if (!session->name_.empty()) session->name_.pop_back();  // a line
-  const std::string status = content(AT_FDCWD, stacks::of_process(process, "status"));
-  const std::size_t line = status.find("\nNSpid:");
-  if (line != std::string::npos) {
-    const std::size_t end = status.find('\n', line + 1);
-    session->inner_process_ = std::atoi(status.substr(status.rfind('\t', end) + 1).c_str());
-  } else {
-    session->inner_process_ = process;
-  }
+  session->inner_process_ = memory::inner_number(process);
   const memory::Read read = [process](std::uint64_t address, void* into, std::size_t size) {
     return memory::read_process(process, address, into, size);
   };

@@ -24,22 +24,24 @@ double processor_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-// Objects that malloc was offered and has not taken yet, and, the other way round, live objects of the program's own heaps,
-// which malloc was never offered.
-std::int64_t unused_less_foreign(const heap::Model& model) {
-  std::int64_t count = 0;
+struct Offered {
+  std::uint64_t unused = 0;   // objects that malloc was offered and has not taken yet
+  std::uint64_t foreign = 0;  // live objects of the program's own heaps, which malloc was never offered
+};
+
+Offered offered(const heap::Model& model) {
+  Offered sums;
   std::vector<std::uint64_t> live;
+  const auto ones = [](std::uint64_t word) { return static_cast<std::uint64_t>(std::popcount(word)); };
   for (const heap::Slab& slab : model.slabs()) {
     if (slab.owner == model.layout().owner_heap) {
       model.live_words(slab, live);
-      for (const std::uint64_t word : live) count -= std::popcount(word);
-    } else if (slab.owner < model.layout().owner_first_special) {
-      for (std::uint32_t group = 0; group < slab.groups; ++group) {
-        count += std::popcount(heap::Model::word(slab.offered, group));
-      }
+      for (const std::uint64_t word : live) sums.foreign += ones(word);
+    } else if (slab.owner != model.layout().owner_sampled) {
+      for (std::uint32_t n = 0; n < slab.groups; ++n) sums.unused += ones(heap::Model::word(slab.offered, n));
     }
   }
-  return count;
+  return sums;
 }
 
 }  // namespace
@@ -85,9 +87,12 @@ bool Watch::look_at_heap(json& into) {
   heap_["moving_bytes"] = picture["moving"]["bytes"];
   heap_["residency"] = picture["residency"];
   heap_["classes"] = std::move(picture["classes"]);
-  const std::int64_t held =
-      heap_["live_objects"].get<std::int64_t>() + heap_["live_blocks"].get<std::int64_t>() + unused_less_foreign(model);
-  heap_["frees"] = std::max<std::int64_t>(0, into["calls"]["mallocs"].get<std::int64_t>() - held);
+  const Offered sums = offered(model);
+  heap_["offered"] = sums.unused;
+  const std::uint64_t live = heap_["live_objects"].get<std::uint64_t>() + heap_["live_blocks"].get<std::uint64_t>();
+  const std::uint64_t held = live - std::min(live, sums.foreign) + sums.unused;
+  const std::uint64_t mallocs = into["calls"]["mallocs"];
+  heap_["frees"] = mallocs - std::min(mallocs, held);
   if (!add_kernel_figures(pid_, true, into)) return fail_to_read();
   for (const char* name : {"pss", "hugepages", "anonymous", "swap"}) heap_[name] = into["process"][name];
   const double cost = processor_seconds() - began;

@@ -82,11 +82,13 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const unsigned room = room_before_sample(context, size_class, count);
     if (BRIMFUL_UNLIKELY(room == 0)) return Refill::kSample;
     const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
+    const std::uint64_t again = places & slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
       return Refill::kMoved;
     }
     note_offer(context, size_class, &slab->offered_words()[group], room, room != count);
+    if (BRIMFUL_UNLIKELY(again != 0)) context->sampling.raise(-std::int64_t{count_ones(again)});
     queue.scan = group + 1;
     context->events.count(Event::kRefillGroup);
     return Refill::kDone;

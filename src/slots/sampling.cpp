@@ -91,9 +91,6 @@ bool takes_sample(Context* context, ClassId size_class) {
 void drop_offer(Context* context, ClassId size_class) {
   Sampling& sampling = context->sampling;
   SamplePoint& point = sampling.points[size_class];
-  // relaxed: a count for reports
-  const std::uint64_t unused = std::atomic_ref(*context->slots[size_class].word).load(std::memory_order_relaxed);
-  if (unused != 0) sampling.raised -= count_ones(unused);
   // Also one that is used up: of all the offers that this may happen to at just this object, only those that had no point
   // in them would draw anew, and those that end here would be samples in addition.
   if (BRIMFUL_UNLIKELY(point.trimmed != nullptr)) sampling.forget(point);
@@ -119,6 +116,16 @@ void note_offer(Context* context, ClassId size_class, const std::uint64_t* group
   if (BRIMFUL_LIKELY(!is_cut)) return;
   sampling.set_until(point, -1);
   point.trimmed = group;
+}
+
+void forget_offers(Slab* slab) {
+  std::int64_t unused = 0;
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    const std::uint64_t left = slab->offered(g).load(std::memory_order_relaxed);  // relaxed: a count for reports
+    if (BRIMFUL_UNLIKELY(left != 0)) unused += count_ones(left);
+  }
+  Context* context = unused == 0 ? nullptr : context_of(current_id());
+  if (context != nullptr) context->sampling.raise(-unused);
 }
 
 void draw_next_sample(Context* context, ClassId size_class) {

@@ -16,6 +16,7 @@
 #include "pages/run_cache.h"
 #include "slots/events.h"
 #include "slots/run_stacks.h"
+#include "slots/sampling.h"
 
 namespace brimful::slots {
 namespace {
@@ -135,6 +136,7 @@ void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
   check_uncollected(slab);
   count(Event::kReleaseSlab);
+  forget_offers(slab);
   const std::uint64_t now_ms = os::calls.now_ms();
   const sync::MutexLock guard(pages::heap.lock);
   unmake_slab(slab, now_ms);
