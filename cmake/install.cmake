@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# cmake --install: libraries, brimful.o, headers, pkg-config files and whatever man pages docs/man/ holds.
+# cmake --install: libraries, brimful.o, headers, pkg-config files, what share/ and docs/man/ hold.
 
 include(GNUInstallDirs)
 if(TARGET brimful)
@@ -20,5 +20,7 @@ if(TARGET brimful)
     install(FILES ${PROJECT_BINARY_DIR}/${pools}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   endforeach()
   file(GLOB brimful_man CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
+  install(FILES share/schema/brimful.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/brimful)
+  install(FILES share/grafana/brimful.json DESTINATION ${CMAKE_INSTALL_DATADIR}/brimful RENAME grafana-dashboard.json)
   install(FILES ${brimful_man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -96,7 +96,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/abi/operators.cpp PROPERTI
 # it counts as resident in every process.
 file(GLOB brimful_cold CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/config/*.cpp ${PROJECT_SOURCE_DIR}/src/os/*.cpp ${PROJECT_SOURCE_DIR}/src/stats/*.cpp
-  ${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp
+  ${PROJECT_SOURCE_DIR}/src/debug/leaks_at_exit.cpp ${PROJECT_SOURCE_DIR}/src/control/*.cpp
+  ${PROJECT_SOURCE_DIR}/src/abi/native_control.cpp ${PROJECT_SOURCE_DIR}/src/abi/jemalloc.cpp
   ${PROJECT_SOURCE_DIR}/src/abi/introspection.cpp ${PROJECT_SOURCE_DIR}/src/abi/native_heaps.cpp
   ${PROJECT_SOURCE_DIR}/src/abi/native_statistics.cpp ${PROJECT_SOURCE_DIR}/src/meta/misuse.cpp
   ${PROJECT_SOURCE_DIR}/src/pages/backing.cpp ${PROJECT_SOURCE_DIR}/src/pages/hugetlb.cpp

@@ -35,6 +35,7 @@ RANKS: list[tuple[str, ...]] = [
     ("slots",),
     ("alloc", "pools"),
     ("stats", "debug"),
+    ("control",),
     ("abi",),
 ]
 RANK = {layer: rank for rank, layers in enumerate(RANKS) for layer in layers}

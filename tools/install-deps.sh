@@ -53,6 +53,7 @@ need_for_run() {
   guest libiberty-dev has_header libiberty/demangle.h
   guest nlohmann-json3-dev has_header nlohmann/json.hpp
   guest python3-protobuf has_module google.protobuf
+  guest python3-prometheus-client has_module prometheus_client
 }
 
 need_for_test() {
@@ -65,6 +66,8 @@ need_for_test() {
   need shellcheck has_command shellcheck
   need python3-venv has_module ensurepip
   need python3-numpy has_module numpy
+  guest python3-jsonschema has_module jsonschema
+  guest prometheus has_command prometheus
   guest valgrind has_command valgrind
   guest llvm has_command llvm-mca
   guest redis-server has_command redis-server

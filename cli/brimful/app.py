@@ -14,6 +14,7 @@ from . import inspect as inspect_command
 from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
+from .export import command as export_command
 from .prof import command as prof_command
 from .top import command as top_command
 
@@ -205,3 +206,22 @@ def _inspect(
     except ValueError:
         raise click.UsageError(f"--address {address}: no number, such as 0x7f0000370040") from None
     raise typer.Exit(inspect_command.address(target, hex(int(address, 0)), as_json))
+
+
+@app.command("export", context_settings=WITH_SHORT_HELP)
+def _export(
+    pids: list[int] = typer.Argument(None, metavar="[PID]...", show_default=False, min=1),
+    listen: str = typer.Option(
+        export_command.DEFAULT_LISTEN,
+        "--listen",
+        metavar="ADDRESS:PORT",
+        help="Where to answer; port 0: any that is free, which is printed.",
+    ),
+    once: bool = typer.Option(False, "--once", help="Print the metrics and exit."),
+) -> None:
+    """Serve the heaps of running processes as metrics for Prometheus, on /metrics.
+
+    Of every process that runs brimful and that this user may look at, or of those named. They are
+    read from outside when somebody asks: they run nothing for it and are not stopped.
+    """
+    raise typer.Exit(export_command.export(listen, once, list(pids or [])))

@@ -26,6 +26,7 @@ EXIT_LOST = 1
 EXIT_USAGE = 2
 EXIT_FAILURE = 125
 SCHEMA = "brimful-leaks-1"
+DIFF_SCHEMA = "brimful-leaks-diff-1"
 
 
 def look(target: str, options: list[str]) -> int:
@@ -155,7 +156,8 @@ def diff(first: str, second: str, as_json: bool) -> int:
         _say(str(error))
         return EXIT_USAGE
     if as_json:
-        print(json.dumps([vars(change) for change in found], indent=2))
+        changed = [vars(change) for change in found]
+        print(json.dumps({"schema": DIFF_SCHEMA, "changes": changed}, indent=2))
     elif not found:
         print("no difference")
     else:

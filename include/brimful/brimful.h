@@ -135,6 +135,32 @@ enum brimful_format {
  * handler that interrupted this thread in the allocator; or write(2)'s error. errno is kept. */
 int brimful_print_stats(int descriptor, enum brimful_format format);
 
+/* Numbers and switches by name. Names and types are those of jemalloc's mallctl(3) where it has such a thing, so that
+ * what reads one reads the other; "brimful.<option>" (int64_t) are our own options. docs/guide/monitoring.md lists all of them.
+ * mallctl() itself is there as well.
+ *
+ * The numbers of "stats." are those of the last epoch, and belong together: writing any uint64_t to "epoch" takes them anew.
+ * The first read does so by itself. Where that takes more than 0.5 ms (heaps above about 1 GiB), it is done at most so often that some
+ * 2 % of a processor's time go into it; reading "epoch" says whether there are new ones.
+ *
+ *   size_t live;
+ *   size_t size = sizeof live;
+ *   uint64_t epoch = 1;
+ *   brimful_set("epoch", &epoch, sizeof epoch);
+ *   brimful_get("stats.allocated", &live, &size);
+ *
+ * brimful_get: `value` gets *size bytes, which must be the size of the type; NULL asks for that size, which is then in *size.
+ * Texts are const char*, and stay valid.
+ * brimful_set: `value` has `size` bytes; NULL and 0 for what takes none ("arena.0.purge").
+ *
+ * Both return 0, or: ENOENT, no such name, or nothing true can be said here; EINVAL, the size is not that of the type (*size is, then), or
+ * the value is out of range; EPERM, it can't be read, or written; EFAULT, "prof.dump" can't write its file, and errno says
+ * why; EDEADLK, from a signal handler that interrupted this thread in the allocator (so not async-signal-safe). errno is
+ * kept otherwise. They allocate nothing and may be called by any thread, also in the child of a fork. Cost: 0.2 us; for "epoch"
+ * O(64-KiB granules in use) under the heap's lock; "arena.0.purge" as malloc_trim(). */
+int brimful_get(const char* name, void* value, size_t* size);
+int brimful_set(const char* name, const void* value, size_t size);
+
 /* With on_exhaustion:hook, called when the reserved address space is used up, with the size of the request in bytes:
  * nonzero lets the heap reserve more, zero makes the request fail. It runs under the heap's lock: it must not allocate.
  * NULL removes it. */

@@ -65,28 +65,46 @@ struct mallinfo __libc_mallinfo() noexcept {
   return info;
 }
 
+// glibc's elements and attributes in glibc's order, to the letter: most of what reads them are regular expressions and lines
+// counted from the end. `current` less what is free is what is in use, so it holds metadata, too; `max` is what was in use
+// at one time or another. What glibc has no element for is in one of our own.
 int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) {
     errno = EINVAL;
     return -1;
   }
   const Snapshot now = snapshot();
-  fprintf(stream, "<malloc version=\"1\" allocator=\"brimful %s\">\n<heap nr=\"0\">\n<sizes>\n",
-          brimful::config::kVersion);
+  // Free objects can be had at once, as glibc's fast bins; free runs are counted by granules.
+  const std::uint64_t current =
+      now.live_bytes - now.huge_bytes + now.slab_free_bytes + now.dirty_bytes + now.metadata_bytes;
+  const std::uint64_t most = current > now.committed_bytes ? current : now.committed_bytes;
+  std::uint64_t free_objects = 0;
+  for (const auto& use : now.classes) free_objects += use.free;
+  fprintf(stream, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
   for (std::size_t c = 0; c < kClassCount; ++c) {
     const auto& use = now.classes[c];
-    if (use.slabs == 0) continue;
+    if (use.free == 0) continue;
     const unsigned least = c == 0 ? 0 : kSizeClasses[c - 1].bytes + 1;
-    fprintf(stream, "  <size from=\"%u\" to=\"%u\" total=\"%lu\" count=\"%lu\" live=\"%lu\" slabs=\"%lu\"/>\n", least,
-            kSizeClasses[c].bytes, use.free * kSizeClasses[c].bytes, use.free, use.live, use.slabs);
+    fprintf(stream, "  <size from=\"%u\" to=\"%u\" total=\"%lu\" count=\"%lu\"/>\n", least, kSizeClasses[c].bytes,
+            use.free * kSizeClasses[c].bytes, use.free);
   }
-  fprintf(stream, "</sizes>\n<total type=\"live\" size=\"%lu\"/>\n", now.live_bytes);
-  fprintf(stream, "<total type=\"rest\" size=\"%lu\"/>\n", now.slab_free_bytes + now.dirty_bytes);
-  fprintf(stream, "<total type=\"large\" count=\"%lu\" size=\"%lu\"/>\n", now.large_blocks, now.large_bytes);
-  fprintf(stream, "<total type=\"mmap\" count=\"%lu\" size=\"%lu\"/>\n", now.huge_blocks, now.huge_bytes);
-  fprintf(stream, "<total type=\"metadata\" size=\"%lu\"/>\n", now.metadata_bytes);
-  fprintf(stream, "<system type=\"current\" size=\"%lu\"/>\n", now.committed_bytes + now.huge_bytes);
-  fprintf(stream, "<aspace type=\"total\" size=\"%lu\"/>\n</heap>\n</malloc>\n", now.reserved_bytes + now.huge_bytes);
+  fprintf(stream, "</sizes>\n");
+  // Of the one heap, and then of all heaps, which is the same but for blocks with a mapping of their own.
+  for (const bool is_whole : {false, true}) {
+    fprintf(stream, "<total type=\"fast\" count=\"%lu\" size=\"%lu\"/>\n", free_objects, now.slab_free_bytes);
+    fprintf(stream, "<total type=\"rest\" count=\"%lu\" size=\"%lu\"/>\n", now.dirty_bytes / brimful::kGranuleBytes,
+            now.dirty_bytes);
+    if (is_whole) {
+      fprintf(stream, "<total type=\"mmap\" count=\"%lu\" size=\"%lu\"/>\n", now.huge_blocks, now.huge_bytes);
+    }
+    fprintf(stream, "<system type=\"current\" size=\"%lu\"/>\n<system type=\"max\" size=\"%lu\"/>\n", current, most);
+    fprintf(stream, "<aspace type=\"total\" size=\"%lu\"/>\n<aspace type=\"mprotect\" size=\"%lu\"/>\n",
+            now.reserved_bytes, now.committed_bytes);
+    if (is_whole) continue;
+    fprintf(stream, "<brimful version=\"%s\" live=\"%lu\" large=\"%lu\" metadata=\"%lu\"/>\n</heap>\n",
+            brimful::config::kVersion, now.live_bytes, now.large_bytes, now.metadata_bytes);
+  }
+  fprintf(stream, "</malloc>\n");
   return 0;
 }
 

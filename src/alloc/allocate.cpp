@@ -391,6 +391,12 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
   return bytes_of(block);
 }
 
+std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
+  const std::size_t size_class = class_of_aligned(bytes, alignment);
+  if (size_class < kClassCount) return kSizeClasses[size_class].bytes;
+  return bytes <= kMostBytes ? round_up(bytes, os::page_bytes()) : 0;
+}
+
 std::uint32_t heap_number_of(const void* pointer, const char* call) {
   const slots::SlowScope scope;
   const Block block = find_block(address_of(pointer), call);

@@ -28,6 +28,9 @@ void* reallocate(void* pointer, std::size_t bytes);
 // Bytes that may be used from `pointer` (live) on; constant for its life. `call` names the caller in a report.
 std::size_t usable_bytes(const void* pointer, const char* call);
 
+// What usable_bytes() will say of a block that allocate_aligned() gives, which allocates nothing. 0: there is no such block.
+std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes);
+
 // The number of the program's heap that `pointer` (live) is of; 0: of none (slots/user_heap.h).
 std::uint32_t heap_number_of(const void* pointer, const char* call);
 

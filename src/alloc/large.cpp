@@ -194,7 +194,7 @@ void* allocate_large_lightly(std::size_t bytes, std::size_t alignment) {
   const std::size_t usable = round_up(bytes != 0 ? bytes : 1, os::page_bytes());
   Run* run = pages::take_cached_run(slots::current_id(), GranuleCount::covering(usable));
   if (run == nullptr) return nullptr;
-  run->bytes = usable;
+  run->set_usable(usable);
   run->dirty = true;
   pages::revive(run);
   return reinterpret_cast<void*>(run->start);
@@ -308,7 +308,7 @@ void* resize_large(Run* run, std::uint64_t start, std::size_t bytes) {
   if (BRIMFUL_UNLIKELY(!claim_large(run, start))) return nullptr;  // the free() that follows reports it
   Run* resized = run;
   if (GranuleCount::covering(usable) == run->granules) {
-    run->bytes = usable;
+    run->set_usable(usable);
   } else {
     const std::uint64_t now_ms = os::calls.now_ms();
     slots::tick(now_ms);

@@ -3,10 +3,13 @@
 // The options: one table of name, type, range, unit, default and meaning; the parser, the warnings and the
 // documentation all come from it. Read once at start-up: first BRIMFUL_CONF="key:value,…", then BRIMFUL_<OPTION>, which
 // wins. Ignored in secure mode (AT_SECURE). A key or value that means nothing costs one warning, never the process.
+// Some can be changed while the program runs (control/).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace brimful::config {
 
@@ -23,28 +26,55 @@ enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
 
+// A number that one thread may change while others read it. Whoever reads the old one goes by it for a moment longer.
+class Setting {
+ public:
+  constexpr Setting() = default;
+  constexpr Setting& operator=(std::int64_t value) {
+    if (std::is_constant_evaluated()) {
+      value_ = value;
+    } else {
+      std::atomic_ref(value_).store(value, std::memory_order_relaxed);  // relaxed: a number by itself
+    }
+    return *this;
+  }
+  constexpr operator std::int64_t() const {  // NOLINT(google-explicit-constructor): it stands for the number
+    if (std::is_constant_evaluated()) return value_;
+    // relaxed: as above
+    return std::atomic_ref(const_cast<std::int64_t&>(value_)).load(std::memory_order_relaxed);
+  }
+  // Of a choice, by its enumeration.
+  template <class Choice>
+  [[nodiscard]] constexpr Choice as() const {
+    return static_cast<Choice>(std::int64_t{*this});
+  }
+
+ private:
+  std::int64_t value_ = 0;
+};
+
 struct Options {
-  std::int64_t front_end;          // FrontEnd
-  std::int64_t verbose;            // 0 or 1
-  std::int64_t purge_delay_ms;     // -1: never
-  std::int64_t tier;               // Tier
-  std::int64_t reserve;            // bytes of the first window; 0: chosen from the limits
-  std::int64_t on_exhaustion;      // Exhaustion
-  std::int64_t print_stats;        // PrintStats
-  std::int64_t limit;              // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
-  std::int64_t hugetlb;            // Hugetlb
-  std::int64_t soft_limit;         // as limit: above it, free memory goes back at once
-  std::int64_t purge;              // Purge
-  std::int64_t muzzy_delay_ms;     // -1: never
-  std::int64_t release_rate;       // bytes per second; 0: any
-  std::int64_t background_thread;  // BackgroundThread
-  std::int64_t cache;              // Cache
-  std::int64_t thp;                // Thp
-  std::int64_t populate;           // Populate
-  std::int64_t leaks;              // Leaks
-  std::int64_t guards;             // one in so many small objects is guarded; 0: none
-  std::int64_t report;             // Report
-  std::int64_t prof;               // average bytes from one sample to the next; 0: none are taken
+  Setting front_end;          // FrontEnd
+  Setting verbose;            // 0 or 1
+  Setting purge_delay_ms;     // -1: never
+  Setting tier;               // Tier
+  Setting reserve;            // bytes of the first window; 0: chosen from the limits
+  Setting on_exhaustion;      // Exhaustion
+  Setting print_stats;        // PrintStats
+  Setting limit;              // bytes the heap may hold; 0: no limit, kAutoBytes: from the control group
+  Setting hugetlb;            // Hugetlb
+  Setting soft_limit;         // as limit: above it, free memory goes back at once
+  Setting purge;              // Purge
+  Setting muzzy_delay_ms;     // -1: never
+  Setting release_rate;       // bytes per second; 0: any
+  Setting background_thread;  // BackgroundThread
+  Setting cache;              // Cache
+  Setting thp;                // Thp
+  Setting populate;           // Populate
+  Setting leaks;              // Leaks
+  Setting guards;             // one in so many small objects is guarded; 0: none
+  Setting report;             // Report
+  Setting prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
@@ -55,7 +85,7 @@ inline constexpr std::int64_t kOnBytes = std::int64_t{512} << 10;
 
 struct OptionInfo {
   const char* name;
-  std::int64_t Options::*field;
+  Setting Options::*field;
   // "auto|percpu|thread": a choice, numbered from 0; nullptr: a number. "off|on" with is_bytes: a number, 0, or kOnBytes.
   const char* words;
   bool is_bytes;  // takes the suffixes K, M, G, T
@@ -109,7 +139,7 @@ inline constexpr OptionInfo kOptions[] = {
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
 
-// The values in force. Written by load() only.
+// The values in force. Written by load(), mallopt() and control/.
 extern Options options;
 
 // Where samples go at exit (BRIMFUL_CONF=prof_file:PATH, or BRIMFUL_PROF_FILE): a text, so it is in no table. "": nowhere.
@@ -131,17 +161,17 @@ constexpr Options initial_options() {
   return result;
 }
 
-inline FrontEnd front_end() { return static_cast<FrontEnd>(options.front_end); }
-inline bool is_hardened() { return options.tier == static_cast<std::int64_t>(Tier::kHardened); }
-inline Exhaustion on_exhaustion() { return static_cast<Exhaustion>(options.on_exhaustion); }
-inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
-inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
-inline Thp thp() { return static_cast<Thp>(options.thp); }
-inline Populate populate() { return static_cast<Populate>(options.populate); }
-inline BackgroundThread background_thread() { return static_cast<BackgroundThread>(options.background_thread); }
-inline Cache cache() { return static_cast<Cache>(options.cache); }
-inline Leaks leaks() { return static_cast<Leaks>(options.leaks); }
-inline Report report_kind() { return static_cast<Report>(options.report); }
-inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }
+inline FrontEnd front_end() { return options.front_end.as<FrontEnd>(); }
+inline bool is_hardened() { return options.tier.as<Tier>() == Tier::kHardened; }
+inline Exhaustion on_exhaustion() { return options.on_exhaustion.as<Exhaustion>(); }
+inline Hugetlb hugetlb() { return options.hugetlb.as<Hugetlb>(); }
+inline Purge purge_kind() { return options.purge.as<Purge>(); }
+inline Thp thp() { return options.thp.as<Thp>(); }
+inline Populate populate() { return options.populate.as<Populate>(); }
+inline BackgroundThread background_thread() { return options.background_thread.as<BackgroundThread>(); }
+inline Cache cache() { return options.cache.as<Cache>(); }
+inline Leaks leaks() { return options.leaks.as<Leaks>(); }
+inline Report report_kind() { return options.report.as<Report>(); }
+inline PrintStats print_stats() { return options.print_stats.as<PrintStats>(); }
 
 }  // namespace brimful::config

@@ -151,6 +151,14 @@ struct Run : Header {
   Run* heap_next;              // blocks of one heap; its lock
   Run* heap_prev;
   std::uint32_t sample;  // of a sampled block: its record's slot + 1 (slots/samples.h), and no stack takes it; else 0
+
+  // `bytes`, changed by who has the block, without a lock, and read for statistics by anybody.
+  void set_usable(std::uint64_t usable) {
+    std::atomic_ref(bytes).store(usable, std::memory_order_relaxed);  // relaxed: a number by itself
+  }
+  [[nodiscard]] std::uint64_t usable() const {
+    return std::atomic_ref(const_cast<std::uint64_t&>(bytes)).load(std::memory_order_relaxed);  // relaxed: as above
+  }
 };
 
 static_assert(offsetof(Header, start) == BRIMFUL_HEADER_START);

@@ -67,6 +67,13 @@ BRIMFUL_COLD void choose_limits() {
   limits = wanted_limits(group);
 }
 
+BRIMFUL_COLD void change_limits() {
+  const sync::MutexLock guard(heap.lock);
+  const std::size_t refusals = limits.refusals;
+  choose_limits();
+  limits.refusals = refusals;
+}
+
 std::size_t counted_bytes() {
   const PageStats pages = heap.pages.stats();
   return pages.used_bytes + pages.dirty_bytes + heap.huge.used_bytes() + heap.huge.kept_bytes() +

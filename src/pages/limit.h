@@ -23,7 +23,7 @@
 
 namespace brimful::pages {
 
-// Bytes; 0: none. Guarded by the heap lock, set at start-up.
+// Bytes; 0: none. Guarded by the heap lock.
 struct Limits {
   std::size_t soft;
   std::size_t hard;
@@ -40,6 +40,9 @@ Limits wanted_limits(const os::GroupLimits& group);
 
 // Sets `limits` from the options, and reads the control group if one is `auto`. Caller holds the heap lock.
 void choose_limits();
+
+// As choose_limits(), after an option has changed: what was refused goes on being counted. Takes the heap lock.
+void change_limits();
 
 // Bytes that count. Caller holds the heap lock.
 std::size_t counted_bytes();

@@ -98,6 +98,7 @@ std::uint64_t work(std::uint64_t now_ms, bool is_at_rest) {
 bool has_threads(std::uint32_t own) { return os::thread_count() >= 2 + own; }
 
 bool may_end(const State& mine, std::uint64_t now_ms) {
+  if (config::options.background_thread == 0) return true;  // it was switched off meanwhile
   // The program's other threads have ended: perhaps it wants to be the only one.
   if (wants_threads_only() && !has_threads(1)) return true;
   const std::uint64_t rest = rest_ms(mine, now_ms);

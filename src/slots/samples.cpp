@@ -61,6 +61,11 @@ BRIMFUL_ZEROS_COLD constinit Samples samples = {};
 // Records whose block was freed and that nobody has collected yet, the last one first; slot + 1.
 constinit std::atomic<std::uint32_t> ended{0};
 
+// There was a sample. For who does not hold the lock.
+bool has_records() {
+  return std::atomic_ref(sample_control.magic).load(std::memory_order_acquire) != 0;  // pairs with: reserve_slots()
+}
+
 SampleRecord* record_of(std::uint32_t slot) {
   return reinterpret_cast<SampleRecord*>(sample_control.records + std::uint64_t{slot - 1} * meta::kSampleSlotBytes);
 }
@@ -109,7 +114,7 @@ bool reserve_slots() {
   sample_control.slot_bytes = meta::kSampleSlotBytes;
   sample_control.slots = slots;
   sample_control.records = start;
-  // The magic last, for readers. pairs with: a tool that reads this process
+  // The magic last, for readers. pairs with: a tool that reads this process, has_records()
   std::atomic_ref(sample_control.magic).store(meta::kSampleMagic, std::memory_order_release);
   return true;
 }
@@ -396,7 +401,7 @@ void end_sample(Run* run, std::uint32_t flags) {
 
 SampledUse sampled_use() {
   SampledUse use = {};
-  if (sample_control.records == 0) return use;
+  if (!has_records()) return use;
   const sync::MutexLock guard(sample_lock);
   double requested = 0;
   double usable = 0;
@@ -429,7 +434,7 @@ meta::SampleRecord* sample_record(std::uint32_t slot) {
 }
 
 void release_sampled() {
-  if (sample_control.records == 0) return;
+  if (!has_records()) return;
   const sync::MutexLock guard(sample_lock);
   collect_ended();
   for (List<Slab>& partial : samples.partial) {

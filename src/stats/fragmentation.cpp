@@ -58,7 +58,7 @@ void add_slab(MemoryReport& into, Slab* slab, ResidentPages& pages) {
 void add_block(MemoryReport& into, const Run* run, std::uint64_t end, ResidentPages& pages) {
   ++into.blocks.slabs;
   ++into.blocks.live;
-  const std::uint64_t usable_end = run->start + run->bytes;
+  const std::uint64_t usable_end = run->start + run->usable();
   const std::uint64_t live = pages.bytes(run->start, usable_end);
   into.blocks.live_bytes += live;
   into.blocks.resident_bytes += live + pages.bytes(usable_end, end);

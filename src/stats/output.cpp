@@ -18,7 +18,7 @@ Output::~Output() {
 
 Output& Output::append(const char* text, std::size_t bytes) {
   if (text_ == nullptr) return *this;
-  const std::size_t room = kCapacity - size_;
+  const std::size_t room = kCapacity - 1 - size_;  // a zero stays behind the text
   const std::size_t taken = bytes < room ? bytes : room;
   memcpy(text_ + size_, text, taken);
   size_ += taken;

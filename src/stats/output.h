@@ -31,7 +31,7 @@ class Output {
   // A number of thousandths, with its point: 1234 is 1.234.
   Output& thousandths(std::uint64_t value);
 
-  [[nodiscard]] const char* data() const { return text_; }
+  [[nodiscard]] const char* data() const { return text_; }  // ended by a zero
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] char last() const { return size_ > 0 ? text_[size_ - 1] : '\0'; }
 

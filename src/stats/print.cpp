@@ -39,6 +39,7 @@ void process_text(Output& out, const Report& report) {
 }
 
 void process_json(Json& json, const Report& report) {
+  json.string("schema", "brimful-statistics-1");
   json.string("version", config::kVersion);
   json.number("pid", report.process);
   json.thousandths("seconds", report.run_ms);

@@ -35,7 +35,7 @@ void take_snapshot(Snapshot& into) {
       into.dirty_bytes += static_cast<Run*>(header)->granules.bytes();
     } else if (header->kind == Kind::kLarge) {
       ++into.large_blocks;
-      into.large_bytes += static_cast<Run*>(header)->bytes;
+      into.large_bytes += static_cast<Run*>(header)->usable();
     }
   }
   into.huge_blocks = heap.huge.count();
