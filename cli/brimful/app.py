@@ -112,6 +112,13 @@ def _run(
         show_default=False,
         help="Options of the library, as in BRIMFUL_CONF (see brimful(1)). May be repeated.",
     ),
+    guards: str = typer.Option(
+        None,
+        "--guards",
+        metavar="all|off|N",
+        show_default=False,
+        help="How many small objects are guarded, so that overflows and uses after free are found.",
+    ),
     lib: str = typer.Option(
         None,
         "--lib",
@@ -125,7 +132,13 @@ def _run(
     The exit code is COMMAND's; 125 if brimful itself failed, 126 if COMMAND cannot be executed,
     127 if it was not found.
     """
-    raise typer.Exit(run_command.start(list(conf), lib, list(command)))
+    settings = list(conf)
+    if guards is not None:
+        try:
+            settings.append(f"guards:{run_command.guards(guards)}")
+        except run_command.UsageError as error:
+            raise typer.BadParameter(str(error)) from error
+    raise typer.Exit(run_command.start(settings, lib, list(command)))
 
 
 @app.command("leaks", context_settings=WITH_SHORT_HELP, no_args_is_help=False)
