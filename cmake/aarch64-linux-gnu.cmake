@@ -7,9 +7,3 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_ASM_COMPILER aarch64-linux-gnu-gcc)
-
-# Tests run under user-mode emulation, with the C library of the cross compiler.
-find_program(brimful_emulator qemu-aarch64-static)
-if(brimful_emulator)
-  set(CMAKE_CROSSCOMPILING_EMULATOR ${brimful_emulator} -L /usr/aarch64-linux-gnu)
-endif()

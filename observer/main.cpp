@@ -8,6 +8,7 @@
 #include "inspect/command.h"
 #include "leaks/command.h"
 #include "stacks/samples_command.h"
+#include "stats/command.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ constexpr Subcommand kSubcommands[] = {
     {"inspect", brimful::observer::inspect::main},
     {"leaks", brimful::observer::leaks::main},
     {"samples", samples},
+    {"stats", brimful::observer::stats::main},
 };
 
 }  // namespace
@@ -32,6 +34,6 @@ int main(int count, char** arguments) {
   for (const Subcommand& subcommand : kSubcommands) {
     if (count > 1 && std::strcmp(arguments[1], subcommand.name) == 0) return subcommand.main(count - 1, arguments + 1);
   }
-  std::fputs("usage: brimful-observer inspect|leaks|samples [OPTION]... PID|CORE\n", stderr);
+  std::fputs("usage: brimful-observer inspect|leaks|samples|stats [OPTION]... PID|CORE\n", stderr);
   return 2;
 }

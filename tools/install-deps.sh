@@ -86,8 +86,7 @@ need_for_test() {
 need_for_test_arm64() {
   need_for_lib aarch64
   need googletest has_file /usr/src/googletest/CMakeLists.txt
-  need qemu-user-static has_command qemu-aarch64-static
-  guest qemu-system-arm has_command qemu-system-aarch64
+  need qemu-system-arm has_command qemu-system-aarch64
 }
 
 # The bench itself, and zcache, which it measures the handle pool with; its packages for Python are below.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""clang-tidy over src/, every finding an error, with the checks of .clang-tidy.
+"""clang-tidy over src/ and observer/, every finding an error, with the checks of .clang-tidy.
 
 It reads the compile commands of the build in BRIMFUL_BUILD. Most of what clang-tidy does for a
 file it does for the headers, so files that are compiled alike are read a few at a time, as one
@@ -32,6 +32,7 @@ from pathlib import Path
 ROOT = Path(os.environ.get("BRIMFUL_ROOT", Path(__file__).resolve().parent.parent))
 BUILD = Path(os.environ.get("BRIMFUL_BUILD", ROOT / "build/release"))
 CACHE = ROOT / "build/tidy-cache"
+FOLDERS = ("src", "observer")
 TOGETHER = 8
 # Known to gcc and not to clang; the code they would warn about is compiled by clang in any case.
 EXTRA = ["-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]
@@ -55,11 +56,11 @@ def flags_of(command: str) -> tuple[str, ...]:
 
 
 def sources() -> dict[Path, tuple[str, ...]]:
-    """Each source of src/ with the options of its first compile command."""
+    """Each source of FOLDERS with the options of its first compile command."""
     found: dict[Path, tuple[str, ...]] = {}
     for command in json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8")):
         file = Path(command["file"])
-        if file.suffix == ".cpp" and ROOT / "src" in file.parents:
+        if file.suffix == ".cpp" and any(ROOT / folder in file.parents for folder in FOLDERS):
             found.setdefault(file, flags_of(command["command"]))
     return dict(sorted(found.items()))
 
@@ -70,10 +71,10 @@ def has_using(file: Path) -> bool:
     return re.search(r"^\s*using (?:\w*::)+\w+;", text, re.MULTILINE) is not None
 
 
-def settings_digest() -> bytes:
-    """Any header may matter to any file; they are few and small, so all count for each."""
+def settings_digest(folders: tuple[str, ...]) -> bytes:
+    """Any header of these may matter to any file; they are few and small, so all count for each."""
     digest = hashlib.sha256()
-    headers = [*sorted((ROOT / "src").rglob("*.h")), *sorted((ROOT / "include").rglob("*.h"))]
+    headers = [file for folder in folders for file in sorted((ROOT / folder).rglob("*.h"))]
     for file in [ROOT / ".clang-tidy", Path(__file__), *headers]:
         digest.update(file.read_bytes())
     return digest.digest()
@@ -84,10 +85,15 @@ class Linter:
 
     def __init__(self, files: dict[Path, tuple[str, ...]]) -> None:
         self.flags = files
-        self.settings = settings_digest()
+        library = ("src", "include")
+        self.settings = {
+            "src": settings_digest(library),
+            "observer": settings_digest((*library, "observer")),
+        }
 
     def mark(self, file: Path) -> Path:
-        text = self.settings + "\n".join([str(file), *self.flags[file]]).encode()
+        settings = self.settings[file.relative_to(ROOT).parts[0]]
+        text = settings + "\n".join([str(file), *self.flags[file]]).encode()
         return CACHE / hashlib.sha256(text + file.read_bytes()).hexdigest()
 
     def run(self, file: Path, flags: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -119,14 +125,14 @@ class Linter:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="clang-tidy over src/.")
+    parser = argparse.ArgumentParser(description="clang-tidy over src/ and observer/.")
     parser.add_argument("--all", action="store_true", help="ignore what is cached")
     parser.add_argument("--apart", action="store_true", help="each file by itself")
     options = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)
     files = sources()
     if not files:
-        print(f"{BUILD}/compile_commands.json names no source under src/")
+        print(f"{BUILD}/compile_commands.json names no source under {' or '.join(FOLDERS)}")
         return 1
     linter = Linter(files)
     alike: dict[tuple[str, ...], list[Path]] = defaultdict(list)

@@ -9,12 +9,13 @@ import subprocess
 import click
 import typer
 
-from . import __version__, locate, terminal
+from . import __version__, locate, options, terminal
 from . import inspect as inspect_command
 from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
 from .prof import command as prof_command
+from .top import command as top_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings=WITH_SHORT_HELP,
 )
 app.add_typer(bench_command.app, name="bench")
+app.command("top", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(top_command.top)
 app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
 
@@ -105,13 +107,7 @@ def _root(
 )
 def _run(
     command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]..."),
-    conf: list[str] = typer.Option(
-        [],
-        "--conf",
-        metavar='"KEY:VALUE,..."',
-        show_default=False,
-        help="Options of the library, as in BRIMFUL_CONF (see brimful(1)). May be repeated.",
-    ),
+    conf: list[str] = options.CONF,
     guards: str = typer.Option(
         None,
         "--guards",
@@ -119,13 +115,7 @@ def _run(
         show_default=False,
         help="How many small objects are guarded, so that overflows and uses after free are found.",
     ),
-    lib: str = typer.Option(
-        None,
-        "--lib",
-        metavar="PATH",
-        show_default=False,
-        help="Library to preload (default: build/release/libbrimful.so of this checkout).",
-    ),
+    lib: str = options.LIBRARY,
 ) -> None:
     """Run COMMAND with libbrimful.so preloaded.
 
@@ -147,7 +137,7 @@ def _leaks(
     what: list[str] = typer.Argument(
         None, metavar="PID | CORE | diff A.json B.json | -- COMMAND..."
     ),
-    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    as_json: bool = options.AS_JSON,
     possibly: bool = typer.Option(
         False, "--possibly", help="List what only pointers to the inside of objects lead to."
     ),
@@ -168,13 +158,7 @@ def _leaks(
     once: bool = typer.Option(
         False, "--once", help="Look once only, at a process that stands still."
     ),
-    lib: str = typer.Option(
-        None,
-        "--lib",
-        metavar="PATH",
-        show_default=False,
-        help="For COMMAND: the library to preload.",
-    ),
+    lib: str = options.LIBRARY,
 ) -> None:
     """Say what a program has lost: objects that nothing in it leads to any more.
 
@@ -197,8 +181,8 @@ def _leaks(
         raise click.UsageError("one PID, one core file, or -- COMMAND is wanted", context)
     if command:
         raise typer.Exit(leaks_command.watch(command, lib, shown, as_json))
-    options = [*shown, *(["--json"] if as_json else []), *(["--once"] if once else [])]
-    raise typer.Exit(leaks_command.look(words[0], options))
+    shown += [*(["--json"] if as_json else []), *(["--once"] if once else [])]
+    raise typer.Exit(leaks_command.look(words[0], shown))
 
 
 @app.command("inspect", context_settings=WITH_SHORT_HELP)
@@ -207,7 +191,7 @@ def _inspect(
     address: str = typer.Option(
         None, "--address", metavar="0x…", show_default=False, help="Say what lies at this address."
     ),
-    as_json: bool = typer.Option(False, "--json", help="All of it, for programs."),
+    as_json: bool = options.AS_JSON,
     svg: str = typer.Option(
         None,
         "--svg",

@@ -9,82 +9,6 @@
 namespace brimful::observer::heap {
 namespace {
 
-// Names that the library must have: one that is missing is another version's.
-constexpr const char* kNames[] = {"table.entries",
-                                  "table.span",
-                                  "table.covered",
-                                  "table.none",
-                                  "table.hugepages",
-                                  "table.entry_bytes",
-                                  "table.record_bytes",
-                                  "hugepage.size",
-                                  "hugepage.free",
-                                  "hugepage.dirty",
-                                  "hugepage.committed",
-                                  "hugepage.used_once",
-                                  "hugepage.state",
-                                  "hugepage.used",
-                                  "arena.chunks",
-                                  "chunk.next",
-                                  "chunk.bytes",
-                                  "chunk.in_window",
-                                  "live_map.regions",
-                                  "live_map.count",
-                                  "region.size",
-                                  "region.covered",
-                                  "region.words",
-                                  "windows",
-                                  "windows.count",
-                                  "window.size",
-                                  "window.start",
-                                  "window.bytes",
-                                  "huge.root",
-                                  "huge.kept",
-                                  "header.start",
-                                  "header.bytes",
-                                  "header.owner",
-                                  "header.last_owner",
-                                  "header.kind",
-                                  "header.size_class",
-                                  "header.groups",
-                                  "slab.words",
-                                  "slab.offered",
-                                  "slab.remote_align",
-                                  "run.left",
-                                  "run.right",
-                                  "run.next",
-                                  "run.granules",
-                                  "run.size",
-                                  "kind.slab",
-                                  "kind.large",
-                                  "owner.live",
-                                  "owner.released",
-                                  "owner.destroyed",
-                                  "owner.detached",
-                                  "owner.central",
-                                  "owner.shared",
-                                  "owner.moving",
-                                  "owner.heap",
-                                  "owner.sampled",
-                                  "owner.has_remote",
-                                  "owner.first_special",
-                                  "contexts",
-                                  "contexts.most",
-                                  "contexts.first_stand_in",
-                                  "context.size",
-                                  "context.id",
-                                  "context.counts",
-                                  "context.magazines",
-                                  "magazine.objects",
-                                  "classes",
-                                  "class.table",
-                                  "class.size",
-                                  "class.bytes",
-                                  "class.groups",
-                                  "class.granules",
-                                  "samples.control",
-                                  "guards.pool"};
-
 constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
 constexpr std::size_t kMostChunks = 1 << 20;
 constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 30;
@@ -97,31 +21,23 @@ std::uint64_t Model::word(const std::byte* words, std::uint32_t group) {
   return value;
 }
 
-bool Model::variable(const char* name, std::uint64_t& value) const {
-  return (*read_)(constants_.at(name), &value, sizeof value);
-}
-
-bool Model::read_constants(leaks::Anatomy& anatomy) {
-  for (const char* name : kNames) constants_[name] = anatomy[name];
-  if (anatomy.missing().empty()) return true;
-  error_ = "it has brimful " + anatomy.version() + ", whose anatomy lacks \"" + anatomy.missing() +
-           "\": use the observer of that version";
-  return false;
+bool Model::word_at(std::uint64_t address, std::uint64_t& value) const {
+  return (*read_)(address, &value, sizeof value);
 }
 
 bool Model::read_classes() {
-  const std::uint64_t size = constants_["class.size"];
-  const std::uint64_t count = std::min<std::uint64_t>(constants_["classes"], 255);
+  const std::uint64_t size = layout_->class_size;
+  const std::uint64_t count = std::min<std::uint64_t>(layout_->classes, 255);
   std::vector<std::byte> table(count * size);
-  if (!(*read_)(constants_["class.table"], table.data(), table.size())) return false;
+  if (!(*read_)(layout_->class_table, table.data(), table.size())) return false;
   for (std::uint64_t n = 0; n < count; ++n) {
     const std::byte* const at = table.data() + n * size;
     SizeClass size_class = {};
     std::uint16_t groups = 0;
     std::uint16_t granules = 0;
-    std::memcpy(&size_class.bytes, at + constants_["class.bytes"], sizeof size_class.bytes);
-    std::memcpy(&groups, at + constants_["class.groups"], sizeof groups);
-    std::memcpy(&granules, at + constants_["class.granules"], sizeof granules);
+    std::memcpy(&size_class.bytes, at + layout_->class_bytes, sizeof size_class.bytes);
+    std::memcpy(&groups, at + layout_->class_groups, sizeof groups);
+    std::memcpy(&granules, at + layout_->class_granules, sizeof granules);
     size_class.groups = groups;
     size_class.granules = granules;
     classes_.push_back(size_class);
@@ -132,14 +48,13 @@ bool Model::read_classes() {
 bool Model::read_windows() {
   std::uint64_t count = 0;
   std::uint64_t covered = 0;
-  if (!variable("windows.count", count) || !variable("table.covered", covered)) return false;
+  if (!word_at(layout_->windows_count, count) || !word_at(layout_->table_covered, covered)) return false;
   std::uint64_t first = 0;
   for (std::uint64_t n = 0; n < std::min<std::uint64_t>(count, 1024); ++n) {
-    const std::uint64_t at = constants_["windows"] + n * constants_["window.size"];
+    const std::uint64_t at = layout_->windows + n * layout_->window_size;
     std::uint64_t start = 0;
     std::uint64_t bytes = 0;
-    if (!(*read_)(at + constants_["window.start"], &start, 8) ||
-        !(*read_)(at + constants_["window.bytes"], &bytes, 8)) {
+    if (!word_at(at + layout_->window_start, start) || !word_at(at + layout_->window_bytes, bytes)) {
       return false;
     }
     const std::uint64_t granules = std::min(bytes >> kGranuleShift, covered - std::min(covered, first));
@@ -152,11 +67,11 @@ bool Model::read_windows() {
 
 bool Model::read_chunks(Raw& into) {
   std::uint64_t at = 0;
-  if (!variable("arena.chunks", at)) return false;
+  if (!word_at(layout_->arena_chunks, at)) return false;
   for (std::size_t n = 0; at != 0 && n < kMostChunks; ++n) {
     std::uint64_t next = 0;
     std::uint64_t bytes = 0;
-    if (!(*read_)(at + constants_["chunk.next"], &next, 8) || !(*read_)(at + constants_["chunk.bytes"], &bytes, 8)) {
+    if (!word_at(at + layout_->chunk_next, next) || !word_at(at + layout_->chunk_bytes, bytes)) {
       return false;
     }
     if (bytes == 0 || bytes > kMostChunkBytes) return false;
@@ -174,12 +89,12 @@ bool Model::read_raw(Raw& into) {
   std::uint64_t entries = 0;
   std::uint64_t records = 0;
   std::uint64_t covered = 0;
-  if (!variable("table.entries", entries) || !variable("table.hugepages", records) || !variable("table.span", span_) ||
-      !variable("table.covered", covered) || covered > kMostGranules) {
+  if (!word_at(layout_->table_entries, entries) || !word_at(layout_->table_hugepages, records) ||
+      !word_at(layout_->table_span, span_) || !word_at(layout_->table_covered, covered) || covered > kMostGranules) {
     return false;
   }
   into.table.resize(covered);
-  into.records.resize(covered * kGranuleBytes / kHugepageBytes * constants_["hugepage.size"]);
+  into.records.resize(covered * kGranuleBytes / kHugepageBytes * layout_->hugepage_size);
   if (covered != 0 && (!(*read_)(entries, into.table.data(), covered * 8) ||
                        !(*read_)(records, into.records.data(), into.records.size()))) {
     return false;
@@ -198,13 +113,12 @@ const std::byte* Model::piece(const Raw& raw, std::uint64_t address, std::size_t
 
 bool Model::read_live_map() {
   std::uint64_t count = 0;
-  if (!variable("live_map.count", count)) return false;
+  if (!word_at(layout_->live_map_count, count)) return false;
   for (std::uint64_t n = 0; n < std::min<std::uint64_t>(count, 1024); ++n) {
-    const std::uint64_t at = constants_["live_map.regions"] + n * constants_["region.size"];
+    const std::uint64_t at = layout_->live_map_regions + n * layout_->region_size;
     std::uint64_t covered = 0;
     std::uint64_t words = 0;
-    if (!(*read_)(at + constants_["region.covered"], &covered, 8) ||
-        !(*read_)(at + constants_["region.words"], &words, 8)) {
+    if (!word_at(at + layout_->region_covered, covered) || !word_at(at + layout_->region_words, words)) {
       return false;
     }
     const std::uint64_t bytes = (covered / 16 / 8 + 4095) / 4096 * 4096;  // a bit for each 16 bytes
@@ -213,33 +127,40 @@ bool Model::read_live_map() {
   return true;
 }
 
-bool Model::read(leaks::Anatomy& anatomy, const leaks::Read& read) {
+bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks) {
   read_ = &read;
-  if (!read_constants(anatomy)) return false;
+  layout_.emplace(anatomy);
+  if (!anatomy.missing().empty()) {
+    error_ = "it has brimful " + anatomy.version() + ", whose anatomy lacks \"" + anatomy.missing() +
+             "\": use the observer of that version";
+    return false;
+  }
   const auto fail = [this] {
     if (error_.empty()) error_ = "its heap can't be read: the process has ended, or the core lacks this memory";
     return false;
   };
   std::uint64_t entries = 0, entry_bytes = 0, records = 0, record_bytes = 0;
   if (!read_classes() || !read_windows() || !read_raw(raw_)) return fail();
-  if (!variable("table.entries", entries) || !variable("table.entry_bytes", entry_bytes) ||
-      !variable("table.hugepages", records) || !variable("table.record_bytes", record_bytes) || !read_live_map()) {
+  if (!word_at(layout_->table_entries, entries) || !word_at(layout_->table_entry_bytes, entry_bytes) ||
+      !word_at(layout_->table_hugepages, records) || !word_at(layout_->table_record_bytes, record_bytes) ||
+      !read_live_map()) {
     return fail();
   }
   if (entry_bytes != 0) metadata_.push_back({entries, entries + entry_bytes});
   if (record_bytes != 0) metadata_.push_back({records, records + record_bytes});
   for (const Copy& chunk : raw_.chunks) {
     const Range range = {chunk.start, chunk.start + chunk.bytes.size()};
-    const bool in_window = chunk.bytes[constants_["chunk.in_window"]] != std::byte{0};
+    const bool in_window = chunk.bytes[layout_->chunk_in_window] != std::byte{0};
     (in_window ? metadata_in_windows_ : metadata_).push_back(range);
   }
   for (std::uint64_t n = 0; n < raw_.table.size(); ++n) find_slabs(n);
-  if (!read_magazines() || !read_huge() || !leaks::read_guarded(anatomy, read, guarded_)) return fail();
-  Raw second;
-  if (!read_raw(second)) return fail();
+  if (!read_magazines() || !read_huge() || !read_guarded(layout_->guards_pool, read, guarded_)) return fail();
   std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.start < b.start; });
   std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.start < b.start; });
   std::sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return a.address < b.address; });
+  if (looks == Looks::kOne) return true;
+  Raw second;
+  if (!read_raw(second)) return fail();
   compare(second);
   return true;
 }
@@ -249,14 +170,14 @@ const HugepageRecord* Model::hugepage(std::uint64_t address) const {
   for (const Window& window : windows_) {
     if (!window.range.holds(address)) continue;
     const std::uint64_t n = window.first_hugepage + (address - window.range.start) / kHugepageBytes;
-    const std::uint64_t size = constants_.at("hugepage.size");
+    const std::uint64_t size = layout_->hugepage_size;
     if ((n + 1) * size > raw_.records.size()) return nullptr;
     const std::byte* const at = raw_.records.data() + n * size;
-    std::memcpy(&record.free, at + constants_.at("hugepage.free"), 4);
-    std::memcpy(&record.dirty, at + constants_.at("hugepage.dirty"), 4);
-    std::memcpy(&record.committed, at + constants_.at("hugepage.committed"), 4);
-    std::memcpy(&record.used_once, at + constants_.at("hugepage.used_once"), 4);
-    record.is_used = static_cast<std::uint64_t>(at[constants_.at("hugepage.state")]) == constants_.at("hugepage.used");
+    std::memcpy(&record.free, at + layout_->hugepage_free, 4);
+    std::memcpy(&record.dirty, at + layout_->hugepage_dirty, 4);
+    std::memcpy(&record.committed, at + layout_->hugepage_committed, 4);
+    std::memcpy(&record.used_once, at + layout_->hugepage_used_once, 4);
+    record.is_used = static_cast<std::uint64_t>(at[layout_->hugepage_state]) == layout_->hugepage_used;
     return &record;
   }
   return nullptr;
@@ -274,16 +195,17 @@ const Block* Model::block_at(std::uint64_t address) const {
   return behind != blocks_.begin() && address < (behind - 1)->end ? &*(behind - 1) : nullptr;
 }
 
-std::uint64_t Model::live_bits(const Slab& slab, std::uint32_t group) const {
-  std::uint64_t live = ~(word(slab.words, group) | word(slab.offered, group) | word(slab.remote, group));
-  const std::uint64_t from = slab.object(std::uint64_t{group} * kGroupObjects);
-  const std::uint64_t to = from + std::uint64_t{slab.object_bytes} * kGroupObjects;
-  auto kept =
-      std::lower_bound(kept_.begin(), kept_.end(), from, [](const Kept& k, std::uint64_t a) { return k.address < a; });
-  for (; kept != kept_.end() && kept->address < to; ++kept) {
-    live &= ~(std::uint64_t{1} << ((kept->address - from) / slab.object_bytes));
+void Model::live_words(const Slab& slab, std::vector<std::uint64_t>& live) const {
+  live.resize(slab.groups);
+  for (std::uint32_t group = 0; group < slab.groups; ++group)
+    live[group] = ~(word(slab.words, group) | word(slab.offered, group) | word(slab.remote, group));
+  const std::uint64_t end = slab.object(slab.count());
+  auto kept = std::lower_bound(kept_.begin(), kept_.end(), slab.start,
+                               [](const Kept& k, std::uint64_t a) { return k.address < a; });
+  for (; kept != kept_.end() && kept->address < end; ++kept) {
+    const std::uint64_t index = (kept->address - slab.start) / slab.object_bytes;
+    live[index / kGroupObjects] &= ~(std::uint64_t{1} << (index % kGroupObjects));
   }
-  return live;
 }
 
 }  // namespace brimful::observer::heap

@@ -3,7 +3,7 @@
 // The heap of a process or a core, as it was at one look: windows, slabs, blocks, free granules, metadata.
 //
 //   arena chunks, granule table, hugepage records   read as wholes: 10 GiB of heap are a few hundred calls
-//   the same once more                              what differs by then is marked as moving
+//   the same once more, where it is not held        what differs by then is marked as moving
 //
 // The process runs on while it is read. A header that makes no sense (it became another slab's between two reads) is left
 // out and counted as moving, and so is one whose words changed from the first look to the second. Figures are those of
@@ -12,12 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "leaks/anatomy_reader.h"
-#include "leaks/guarded.h"
+#include "heap/guarded.h"
+#include "heap/layout.h"
+#include "memory/anatomy.h"
+#include "memory/mapping.h"
 
 namespace brimful::observer::heap {
 
@@ -33,11 +35,7 @@ struct Copy {
   std::vector<std::byte> bytes;
 };
 
-struct Range {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
-};
+using memory::Range;
 
 struct SizeClass {
   std::uint32_t bytes;
@@ -86,17 +84,20 @@ struct Window {
   std::uint64_t seen_end;        // behind it nothing was ever used
 };
 
+// One where nothing moves: the process is held, or it is a core.
+enum class Looks : std::uint8_t { kOne, kTwo };
+
 class Model {
  public:
-  // Reads it all. false: error() says why in one line.
-  bool read(leaks::Anatomy& anatomy, const leaks::Read& read);
+  // Reads it all, once for each model. false: error() says why in one line.
+  bool read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks);
 
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] const std::vector<SizeClass>& classes() const { return classes_; }
   [[nodiscard]] const std::vector<Window>& windows() const { return windows_; }
   [[nodiscard]] const std::vector<Slab>& slabs() const { return slabs_; }     // by address
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }  // by address
-  [[nodiscard]] const leaks::GuardedObjects& guarded() const { return guarded_; }
+  [[nodiscard]] const GuardedObjects& guarded() const { return guarded_; }
   [[nodiscard]] const std::vector<Range>& metadata() const { return metadata_; }
   [[nodiscard]] const std::vector<Range>& metadata_in_windows() const { return metadata_in_windows_; }
   [[nodiscard]] const HugepageRecord* hugepage(std::uint64_t address) const;
@@ -112,10 +113,9 @@ class Model {
 
   [[nodiscard]] const Slab* slab_at(std::uint64_t address) const;
   [[nodiscard]] const Block* block_at(std::uint64_t address) const;
-  // The objects of a group that live: neither in its words nor in a magazine.
-  [[nodiscard]] std::uint64_t live_bits(const Slab& slab, std::uint32_t group) const;
-  // The value of a name of the anatomy that read() has found to be there.
-  [[nodiscard]] std::uint64_t constant(const char* name) const { return constants_.at(name); }
+  // A word for each group: the objects that live, neither in its words nor in a magazine.
+  void live_words(const Slab& slab, std::vector<std::uint64_t>& live) const;
+  [[nodiscard]] const Layout& layout() const { return *layout_; }
 
   static std::uint64_t word(const std::byte* words, std::uint32_t group);
 
@@ -126,7 +126,6 @@ class Model {
     std::vector<std::byte> records;
   };
 
-  bool read_constants(leaks::Anatomy& anatomy);
   bool read_classes();
   bool read_windows();
   bool read_raw(Raw& into);
@@ -137,11 +136,11 @@ class Model {
   bool read_magazines();
   bool read_huge();
   void compare(const Raw& second);
-  bool variable(const char* name, std::uint64_t& value) const;
+  bool word_at(std::uint64_t address, std::uint64_t& value) const;
   static const std::byte* piece(const Raw& raw, std::uint64_t address, std::size_t bytes);
 
-  const leaks::Read* read_ = nullptr;
-  std::unordered_map<std::string, std::uint64_t> constants_;
+  const memory::Read* read_ = nullptr;
+  std::optional<Layout> layout_;
   std::string error_;
   Raw raw_;
   std::uint64_t span_ = 0;
@@ -149,7 +148,7 @@ class Model {
   std::vector<Window> windows_;
   std::vector<Slab> slabs_;
   std::vector<Block> blocks_;
-  leaks::GuardedObjects guarded_;
+  GuardedObjects guarded_;
   std::vector<Range> metadata_;
   std::vector<Range> metadata_in_windows_;
   std::vector<Kept> kept_;

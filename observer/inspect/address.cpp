@@ -37,16 +37,16 @@ json state_of(const Model& model, const Slab& slab, std::uint64_t index) {
 }
 
 json owner_of(const Model& model, const Slab& slab) {
-  const auto is = [&](const char* name) { return slab.owner == model.constant(name); };
-  if (slab.owner < model.constant("owner.first_special")) {
-    return {{"owner", "context"}, {"context", slab.owner & ~model.constant("owner.has_remote")}};
+  const heap::Layout& layout = model.layout();
+  if (slab.owner < layout.owner_first_special) {
+    return {{"owner", "context"}, {"context", slab.owner & ~layout.owner_has_remote}};
   }
-  if (is("owner.heap")) return {{"owner", "heap"}, {"heap", slab.last_owner}};
-  if (is("owner.sampled")) return {{"owner", "sampled"}};
-  if (is("owner.detached")) return {{"owner", "none, it was full"}};
-  if (is("owner.central")) return {{"owner", "central index"}};
-  if (is("owner.shared")) return {{"owner", "shared"}};
-  if (is("owner.moving")) return {{"owner", "changing"}};
+  if (slab.owner == layout.owner_heap) return {{"owner", "heap"}, {"heap", slab.last_owner}};
+  if (slab.owner == layout.owner_sampled) return {{"owner", "sampled"}};
+  if (slab.owner == layout.owner_detached) return {{"owner", "none, it was full"}};
+  if (slab.owner == layout.owner_central) return {{"owner", "central index"}};
+  if (slab.owner == layout.owner_shared) return {{"owner", "shared"}};
+  if (slab.owner == layout.owner_moving) return {{"owner", "changing"}};
   return {{"owner", "unknown"}};
 }
 
@@ -56,7 +56,7 @@ json object_json(const Model& model, const Slab& slab, std::uint64_t index) {
   return object;
 }
 
-json in_slab(const Model& model, const Slab& slab, const leaks::Read& read, std::uint64_t address) {
+json in_slab(const Model& model, const Slab& slab, const memory::Read& read, std::uint64_t address) {
   json result = {{"what", "object"}, {"class_bytes", slab.object_bytes}, {"moving", slab.is_moving}};
   result["slab"] = {{"start", slab.start}, {"end", slab.end}, {"objects", slab.count()}};
   result["slab"].update(owner_of(model, slab));
@@ -69,14 +69,14 @@ json in_slab(const Model& model, const Slab& slab, const leaks::Read& read, std:
   result["offset"] = address - slab.object(index);
   if (index > 0) result["before"] = object_json(model, slab, index - 1);
   if (index + 1 < slab.count()) result["after"] = object_json(model, slab, index + 1);
-  if (slab.owner == model.constant("owner.sampled")) {
+  if (slab.owner == model.layout().owner_sampled) {
     json sample = sample_of(model, read, slab.object(index));
     if (!sample.is_null()) result["sample"] = std::move(sample);
   }
   return result;
 }
 
-json in_block(const Model& model, const Block& block, const leaks::Read& read, std::uint64_t address) {
+json in_block(const Model& model, const Block& block, const memory::Read& read, std::uint64_t address) {
   json result = {{"what", block.is_huge ? "huge block" : "large block"},
                  {"state", block.is_live ? "live" : "free"},
                  {"start", block.start},
@@ -91,10 +91,10 @@ json in_block(const Model& model, const Block& block, const leaks::Read& read, s
 }
 
 // In the pages of guarded objects, the nearest of them.
-json beside_guarded(const leaks::GuardedObjects& guarded, const leaks::Read& read, std::uint64_t address) {
-  const leaks::Guarded* best = nullptr;
+json beside_guarded(const heap::GuardedObjects& guarded, const memory::Read& read, std::uint64_t address) {
+  const heap::Guarded* best = nullptr;
   std::uint64_t best_distance = 2 * guarded.page_bytes;
-  for (const leaks::Guarded& object : guarded.objects) {
+  for (const heap::Guarded& object : guarded.objects) {
     const std::uint64_t end = object.start + object.bytes;
     const std::uint64_t distance = address < object.start ? object.start - address : address >= end ? address - end : 0;
     if (distance >= best_distance) continue;
@@ -116,8 +116,8 @@ json beside_guarded(const leaks::GuardedObjects& guarded, const leaks::Read& rea
   return result;
 }
 
-json elsewhere(const std::vector<leaks::Mapping>& mappings, std::uint64_t address) {
-  for (const leaks::Mapping& mapping : mappings) {
+json elsewhere(const std::vector<memory::Mapping>& mappings, std::uint64_t address) {
+  for (const memory::Mapping& mapping : mappings) {
     if (address < mapping.start || address >= mapping.end) continue;
     const std::string& path = mapping.path;
     std::string what = "anonymous memory";
@@ -142,7 +142,7 @@ json elsewhere(const std::vector<leaks::Mapping>& mappings, std::uint64_t addres
 
 }  // namespace
 
-json describe(const Model& model, const std::vector<leaks::Mapping>& mappings, const leaks::Read& read,
+json describe(const Model& model, const std::vector<memory::Mapping>& mappings, const memory::Read& read,
               std::uint64_t address) {
   json result;
   const auto in = [address](const std::vector<heap::Range>& ranges) {

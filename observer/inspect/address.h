@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "heap/model.h"
-#include "leaks/look.h"
+#include "memory/mapping.h"
 
 namespace brimful::observer::inspect {
 
 // `read` is for what samples are there of the object.
-nlohmann::json describe(const heap::Model& model, const std::vector<leaks::Mapping>& mappings, const leaks::Read& read,
-                        std::uint64_t address);
+nlohmann::json describe(const heap::Model& model, const std::vector<memory::Mapping>& mappings,
+                        const memory::Read& read, std::uint64_t address);
 
 }  // namespace brimful::observer::inspect

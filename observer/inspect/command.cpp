@@ -13,13 +13,13 @@
 #include "heap/model.h"
 #include "inspect/address.h"
 #include "inspect/picture.h"
-#include "leaks/command.h"
-#include "leaks/origins.h"
+#include "memory/target.h"
+#include "stacks/origins.h"
 
 namespace brimful::observer::inspect {
 namespace {
 
-constexpr int kLooks = 5;  // at an address that moves
+constexpr int kLooks = 5;  // at an address that looks
 
 struct Request {
   bool has_address = false;
@@ -70,11 +70,10 @@ int fail(const std::string& why) {
   return 1;
 }
 
-// Names for the frames of an object's sample, innermost first. A core's frames stay addresses: a debugger names them.
-void add_names(nlohmann::json& sample, leaks::Target& target) {
-  if (target.pid() == 0) return;
-  leaks::Origins origins;
-  origins.read(target.pid(), target.sample_control());
+// Names for the frames of an object's sample, innermost first.
+void add_names(nlohmann::json& sample, memory::Target& target) {
+  stacks::Origins origins;
+  origins.read(target);
   const std::uint64_t number = sample["number"];
   sample["allocated_by"]["names"] = origins.allocation(number);
   if (sample.contains("freed_by")) sample["freed_by"]["names"] = origins.release(number);
@@ -90,24 +89,22 @@ int main(int count, char** arguments) {
   }
   const auto began = std::chrono::steady_clock::now();
   std::string why;
-  const std::unique_ptr<leaks::Target> target = leaks::open_target(request.target, &why);
+  const std::unique_ptr<memory::Target> target = memory::open_target(request.target, &why);
   if (target == nullptr) return fail(why);
-  const leaks::Read read = [&](std::uint64_t at, void* into, std::size_t bytes) {
-    return target->read(at, into, bytes);
-  };
-  std::vector<leaks::Mapping> mappings;
+  std::vector<memory::Mapping> mappings;
   if (!target->mappings(mappings)) return fail(target->error());
+  const heap::Looks looks = target->pid() != 0 ? heap::Looks::kTwo : heap::Looks::kOne;
   nlohmann::json result;
   for (int look = 0; look < kLooks; ++look) {
     heap::Model model;
-    if (!model.read(target->anatomy(), read)) {
+    if (!model.read(target->anatomy(), target->reader(), looks)) {
       return fail(target->error().empty() ? request.target + ": " + model.error() : target->error());
     }
     if (!request.has_address) {
       result = picture(model, target->pid(), request.picture);
       break;
     }
-    result = describe(model, mappings, read, request.address);
+    result = describe(model, mappings, target->reader(), request.address);
     if (!result.value("moving", false)) break;
   }
   if (result.contains("sample")) add_names(result["sample"], *target);

@@ -20,7 +20,7 @@ std::vector<heap::Range> ranges_of(const heap::Model& model) {
   for (const heap::Block& block : model.blocks()) {
     if (block.is_huge) ranges.push_back({block.start, block.end});
   }
-  for (const leaks::Guarded& object : model.guarded().objects) {
+  for (const heap::Guarded& object : model.guarded().objects) {
     ranges.push_back({object.page, object.page + model.guarded().page_bytes});
   }
   for (heap::Range& range : ranges) {

@@ -51,11 +51,12 @@ class Painter {
   Painter(const Model& model, pid_t pid) : model_(model), pages_(pid), classes_(model.classes().size()) {}
 
   json paint(const PictureOptions& options, pid_t pid) {
+    with_hugepages_ = options.with_hugepages;
     for (const heap::Window& window : model_.windows()) paint_window(window);
     for (const Block& block : model_.blocks()) {
       if (block.is_huge) add_huge(block);
     }
-    for (const leaks::Guarded& object : model_.guarded().objects) add_guarded(object);
+    for (const heap::Guarded& object : model_.guarded().objects) add_guarded(object);
     for (const Range& range : model_.metadata())
       totals_.metadata += pages_.look(range.start, range.end).bytes(range.start, range.end);
     json result = {{"totals", totals()}, {"residency", pages_.is_open() ? "kernel" : "unknown"}};
@@ -133,8 +134,9 @@ class Painter {
         cell(from).live += bytes;
       });
     };
+    model_.live_words(slab, live_words_);
     for (std::uint32_t group = 0; group < slab.groups; ++group) {
-      const std::uint64_t bits = model_.live_bits(slab, group);
+      const std::uint64_t bits = live_words_[group];
       live += static_cast<std::uint64_t>(std::popcount(bits));
       for (unsigned bit = 0; bit < kGroupObjects; in_run = !in_run) {
         const std::uint64_t rest = (in_run ? ~bits : bits) >> bit;
@@ -165,7 +167,7 @@ class Painter {
     use.free += slab.count() - live;
     use.resident += all;
     use.live_bytes += live_bytes;
-    if (slab.owner == model_.constant("owner.sampled")) ++use.sampled_slabs;
+    if (slab.owner == model_.layout().owner_sampled) ++use.sampled_slabs;
     totals_.live += live_bytes;
     totals_.free_in_slabs += all - live_bytes;
     if (slab.is_moving) {
@@ -205,7 +207,7 @@ class Painter {
   }
 
   // A page for each: what is not of a live object is counted as what is free beside one.
-  void add_guarded(const leaks::Guarded& object) {
+  void add_guarded(const heap::Guarded& object) {
     const std::uint64_t end = object.page + model_.guarded().page_bytes;
     const Resident resident = pages_.look(object.page, end);
     const std::uint64_t all = resident.bytes(object.page, end);
@@ -230,6 +232,7 @@ class Painter {
     const std::uint64_t runs = cell.resident - std::min(cell.resident, held);
     totals_.free_runs += runs;
     totals_.metadata += cell.metadata;
+    if (!with_hugepages_) return;
     const heap::HugepageRecord* const record = model_.hugepage(start);
     const std::uint32_t once = record == nullptr ? 0 : record->used_once;
     if (cell.resident == 0 && cell.granules == 0 && once == 0) return;  // nobody was ever there
@@ -317,12 +320,14 @@ class Painter {
   PageMap pages_;
   Totals totals_;
   std::vector<ClassUse> classes_;
+  bool with_hugepages_ = true;
   json cells_ = json::array();
   std::vector<Big> blocks_;
   std::uint64_t guarded_ = 0;  // that live
   std::uint64_t live_blocks_ = 0;
   std::uint64_t live_block_bytes_ = 0;
   std::uint64_t block_resident_ = 0;
+  std::vector<std::uint64_t> live_words_;  // of one slab at a time
   std::uint64_t moving_slabs_ = 0;
   std::uint64_t moving_bytes_ = 0;
 };

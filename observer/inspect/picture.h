@@ -31,6 +31,7 @@ struct Totals {
 
 struct PictureOptions {
   std::size_t biggest = 10;
+  bool with_hugepages = true;
   bool with_check = false;
 };
 

@@ -35,7 +35,7 @@ nlohmann::json stack(const std::vector<std::byte>& record, std::size_t offset) {
 
 }  // namespace
 
-nlohmann::json guarded_stacks(const leaks::Read& read, const leaks::Guarded& object) {
+nlohmann::json guarded_stacks(const memory::Read& read, const heap::Guarded& object) {
   std::vector<std::byte> record(sizeof(meta::GuardRecord));
   if (!read(object.record, record.data(), record.size())) return nullptr;
   nlohmann::json found = {{"number", field<std::uint64_t>(record, offsetof(meta::GuardRecord, number))},
@@ -45,9 +45,9 @@ nlohmann::json guarded_stacks(const leaks::Read& read, const leaks::Guarded& obj
   return found;
 }
 
-nlohmann::json sample_of(const heap::Model& model, const leaks::Read& read, std::uint64_t object) {
+nlohmann::json sample_of(const heap::Model& model, const memory::Read& read, std::uint64_t object) {
   std::vector<std::byte> control(sizeof(SampleControl));
-  if (!read(model.constant("samples.control"), control.data(), control.size())) return nullptr;
+  if (!read(model.layout().samples_control, control.data(), control.size())) return nullptr;
   if (field<std::uint64_t>(control, offsetof(SampleControl, magic)) != meta::kSampleMagic ||
       field<std::uint32_t>(control, offsetof(SampleControl, record_bytes)) != sizeof(SampleRecord)) {
     return nullptr;

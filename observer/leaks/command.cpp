@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "leaks/findings.h"
+#include "memory/target.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -125,6 +126,7 @@ int begin_at_exit(Request& request) {
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   lines.push_back(request.target);
   std::vector<char*> arguments;
+  arguments.reserve(lines.size() + 1);
   for (std::string& line : lines) arguments.push_back(line.data());
   arguments.push_back(nullptr);
   optind = 0;  // glibc: begin anew
@@ -149,7 +151,7 @@ int main(int count, char** arguments) {
     if (const int code = begin_at_exit(request); code != 0) return code;
   }
   std::string error;
-  const std::unique_ptr<Target> target = open_target(request.target, &error);
+  const std::unique_ptr<memory::Target> target = memory::open_target(request.target, &error);
   if (target == nullptr) return fail(error);
   Report report;
   if (!find_leaks(*target, request.wanted, request.suppressions, report, &error)) return fail(error);

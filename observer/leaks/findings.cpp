@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "leaks/lost.h"
-#include "leaks/origins.h"
+#include "stacks/origins.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr timespec kBetweenLooks = {0, 50'000'000};
 
 template <class Visit>
-void each_set(const Objects& objects, const Bits& bits, Visit visit) {
+void each_set(const Objects& objects, const memory::Bits& bits, Visit visit) {
   for (std::uint32_t s = 0; s < objects.spans().size(); ++s) {
     const Span& span = objects.spans()[s];
     for (std::uint32_t i = 0; i < span.count; ++i) {
@@ -34,7 +34,7 @@ void each_set(const Objects& objects, const Bits& bits, Visit visit) {
 
 class Groups {
  public:
-  Groups(const Look& look, Types& types, const Origins& origins, const Wanted& wanted)
+  Groups(const Look& look, Types& types, const stacks::Origins& origins, const Wanted& wanted)
       : look_(look), types_(types), origins_(origins), wanted_(wanted) {}
 
   void add(const Leak& leak, bool is_possible) {
@@ -75,14 +75,14 @@ class Groups {
  private:
   const Look& look_;
   Types& types_;
-  const Origins& origins_;
+  const stacks::Origins& origins_;
   const Wanted& wanted_;
   std::map<std::tuple<bool, std::uint64_t, std::string, std::string, std::vector<std::string>>, Group> groups_;
 };
 
 }  // namespace
 
-bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
+bool find_leaks(memory::Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
                 std::string* error) {
   Look look;
   if (!look.take(target)) {
@@ -101,7 +101,7 @@ bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppre
       return false;
     }
     report.held_seconds.push_back(look.held_seconds());
-    Bits& lost = look.lost();
+    memory::Bits& lost = look.lost();
     each_set(look.objects(), lost, [&](Object object) {
       if (std::binary_search(before.begin(), before.end(), look.objects().address(object))) return;
       lost.clear(look.objects().number(object));
@@ -113,11 +113,9 @@ bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppre
   report.library = look.view().library;
   report.live = {look.objects().live_count(), look.objects().live_bytes()};
   report.copied_bytes = look.copied_bytes();
-  Types types(look.view().mappings, [&target](std::uint64_t address, void* into, std::size_t bytes) {
-    return target.read(address, into, bytes);
-  });
-  Origins origins;
-  if (target.pid() != 0) origins.read(target.pid(), target.sample_control());
+  Types types(look.view().mappings, target.reader());
+  stacks::Origins origins;
+  origins.read(target);
   Groups groups(look, types, origins, wanted);
   for (const Leak& leak : leaks_among(look.objects(), look.lost())) groups.add(leak, false);
   each_set(look.objects(), look.possibly(), [&](Object object) { groups.add({object}, true); });

@@ -24,7 +24,7 @@ struct Wanted {
 };
 
 // false: *error says why in one line.
-bool find_leaks(Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
+bool find_leaks(memory::Target& target, const Wanted& wanted, const Suppressions& suppressions, Report& report,
                 std::string* error);
 
 }  // namespace brimful::observer::leaks

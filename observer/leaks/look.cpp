@@ -10,12 +10,12 @@
 
 #include "leaks/lost.h"
 #include "leaks/mark.h"
-#include "leaks/visit_words.h"
+#include "memory/piece.h"
 
 namespace brimful::observer::leaks {
 namespace {
 
-std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
+std::uint64_t page_of(std::uint64_t address) { return address / memory::kPageBytes * memory::kPageBytes; }
 
 // Whether any object of the span lives.
 bool has_live(const Objects& objects, const Span& span) {
@@ -27,13 +27,10 @@ bool has_live(const Objects& objects, const Span& span) {
 
 }  // namespace
 
-bool Look::take(Target& target) {
+bool Look::take(memory::Target& target) {
   if (target.pid() == 0) {
-    const std::vector<ThreadState> threads = target.threads();
-    if (!target.read_heap(view_)) {
-      error_ = target.error();
-      return false;
-    }
+    const std::vector<memory::ThreadState> threads = target.threads();
+    if (!read_heap(target, view_, &error_)) return false;
     if (!copy(target, threads)) return false;
     mark(threads);
     return true;
@@ -43,8 +40,7 @@ bool Look::take(Target& target) {
     error_ = seizure_.error();
     return false;
   }
-  const bool is_read = target.read_heap(view_);
-  if (!is_read) error_ = target.error();
+  const bool is_read = read_heap(target, view_, &error_);
   const bool is_copied = is_read && copy(target, seizure_.threads());
   seizure_.release();
   held_seconds_ = seizure_.held_seconds();
@@ -53,11 +49,8 @@ bool Look::take(Target& target) {
 }
 
 // The heap while it moves: good enough to know how much memory the copy will take.
-bool Look::prepare(Target& target) {
-  if (!target.read_heap(view_)) {
-    error_ = target.error();
-    return false;
-  }
+bool Look::prepare(memory::Target& target) {
+  if (!read_heap(target, view_, &error_)) return false;
   std::uint64_t slabs = 0;
   std::uint64_t all = 0;
   for (const Span& span : view_.objects.spans()) {
@@ -65,13 +58,13 @@ bool Look::prepare(Target& target) {
     all += span.bytes();
     if (span.is_slab) slabs += span.bytes();
   }
-  for (const Mapping& mapping : view_.mappings) all += mapping.is_readable ? mapping.end - mapping.start : 0;
+  for (const memory::Mapping& mapping : view_.mappings) all += mapping.is_readable ? mapping.end - mapping.start : 0;
   if (image_.prepare(slabs + slabs / 16, all + all / 4)) return true;
   error_ = "no memory for a copy of the heap (" + std::to_string(slabs >> 20) + " MiB)";
   return false;
 }
 
-bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
+bool Look::copy(memory::Target& target, const std::vector<memory::ThreadState>& threads) {
   image_.clear();
   threads_ = threads.size();
   std::vector<Span>& spans = view_.objects.spans();
@@ -80,9 +73,10 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
   for (const bool slabs : {true, false}) {
     for (std::size_t n = 0; n < spans.size(); ++n) {
       if (spans[n].is_slab != slabs || !has_live(view_.objects, spans[n])) continue;
-      pieces[n] = 1 + image_.add(page_of(spans[n].start),
-                                 page_of(spans[n].start + spans[n].bytes() + kPage - 1) - page_of(spans[n].start),
-                                 Pages::kTouched);
+      pieces[n] =
+          1 + image_.add(page_of(spans[n].start),
+                         page_of(spans[n].start + spans[n].bytes() + memory::kPageBytes - 1) - page_of(spans[n].start),
+                         memory::Pages::kTouched);
     }
   }
   roots_ = find_roots(view_.mappings, view_.ours, threads, [&target](std::uint64_t address, std::uint64_t& word) {
@@ -92,7 +86,7 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
   root_pieces_.clear();
   for (const Root& root : roots_.memory) {
     const std::uint64_t start = page_of(root.range.start);
-    root_pieces_.push_back(image_.add(start, page_of(root.range.end + kPage - 1) - start, root.pages));
+    root_pieces_.push_back(image_.add(start, page_of(root.range.end + memory::kPageBytes - 1) - start, root.pages));
   }
   const bool is_copied = target.pid() != 0 ? image_.copy(target.pid())
                                            : image_.copy_by([&target](std::uint64_t from, void* to, std::size_t bytes) {
@@ -108,11 +102,11 @@ bool Look::copy(Target& target, const std::vector<ThreadState>& threads) {
   return true;
 }
 
-void Look::mark(const std::vector<ThreadState>& threads) {
+void Look::mark(const std::vector<memory::ThreadState>& threads) {
   Marker marker(view_.objects);
   for (const std::uint64_t owner : roots_.owners) marker.add_owner(owner);
   marker.add_root_words(kernel_words_);
-  for (const ThreadState& thread : threads) marker.add_root_words(thread.words);
+  for (const memory::ThreadState& thread : threads) marker.add_root_words(thread.words);
   for (std::size_t n = 0; n < root_pieces_.size(); ++n) {
     const Root& root = roots_.memory[n];
     marker.add_root(image_.piece(root_pieces_[n]), root.range.start, root.range.end, root.step);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "leaks/visit_words.h"
+#include "memory/piece.h"
 
 namespace brimful::observer::leaks {
 namespace {
@@ -17,7 +17,8 @@ constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 class Graph {
  public:
-  Graph(const Objects& objects, const Bits& lost) : objects_(objects), lost_(lost), before_(lost.words().size()) {
+  Graph(const Objects& objects, const memory::Bits& lost)
+      : objects_(objects), lost_(lost), before_(lost.words().size()) {
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < before_.size(); ++i) {
       before_[i] = count;
@@ -78,7 +79,7 @@ class Graph {
   void each_target(Object object, Visit visit) const {
     const Span& span = objects_.span(object);
     const std::uint64_t start = span.address(object.index);
-    visit_words(span.memory, start, start + span.object_bytes, sizeof(std::uint64_t), [&](std::uint64_t word) {
+    memory::visit_words(span.memory, start, start + span.object_bytes, sizeof(std::uint64_t), [&](std::uint64_t word) {
       Object target;
       if (!objects_.find(word, target) || !lost_.test(objects_.number(target))) return;
       if (target.span != object.span || target.index != object.index) visit(target);
@@ -117,7 +118,7 @@ class Graph {
   }
 
   const Objects& objects_;
-  const Bits& lost_;
+  const memory::Bits& lost_;
   std::vector<std::uint32_t> before_;  // lost objects before each word of bits
   std::vector<std::uint32_t> heads_;   // for each lost object: the leak that leads there
   std::vector<Leak> leaks_;
@@ -126,10 +127,10 @@ class Graph {
 
 }  // namespace
 
-std::vector<Leak> leaks_among(const Objects& objects, const Bits& lost) { return Graph(objects, lost).leaks(); }
+std::vector<Leak> leaks_among(const Objects& objects, const memory::Bits& lost) { return Graph(objects, lost).leaks(); }
 
-Bits lost_objects(const Objects& objects, const Bits& reached, const Bits& possibly) {
-  Bits lost(objects.numbers());
+memory::Bits lost_objects(const Objects& objects, const memory::Bits& reached, const memory::Bits& possibly) {
+  memory::Bits lost(objects.numbers());
   for (std::size_t i = 0; i < lost.words().size(); ++i) {
     lost.words()[i] = objects.live().words()[i] & ~reached.words()[i] & ~possibly.words()[i];
   }

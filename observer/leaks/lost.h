@@ -22,9 +22,9 @@ struct Leak {
 };
 
 // The leaks among the objects whose bits are set, by address.
-std::vector<Leak> leaks_among(const Objects& objects, const Bits& lost);
+std::vector<Leak> leaks_among(const Objects& objects, const memory::Bits& lost);
 
 // live and in neither of the two.
-Bits lost_objects(const Objects& objects, const Bits& reached, const Bits& possibly);
+memory::Bits lost_objects(const Objects& objects, const memory::Bits& reached, const memory::Bits& possibly);
 
 }  // namespace brimful::observer::leaks

@@ -5,14 +5,14 @@
 
 #include <array>
 
-#include "leaks/visit_words.h"
+#include "memory/piece.h"
 
 namespace brimful::observer::leaks {
 
 Marker::Marker(const Objects& objects)
     : objects_(objects), reached_(objects.numbers()), possibly_(objects.numbers()), is_inner_(objects.numbers()) {}
 
-void Marker::add_root(const Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step) {
+void Marker::add_root(const memory::Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step) {
   scan(memory, from, to, step);
 }
 
@@ -32,8 +32,8 @@ void Marker::run() {
   drain();
 }
 
-void Marker::scan(const Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step) {
-  visit_words(memory, from, to, step, [this](std::uint64_t word) { visit(word); });
+void Marker::scan(const memory::Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step) {
+  memory::visit_words(memory, from, to, step, [this](std::uint64_t word) { visit(word); });
 }
 
 void Marker::visit(std::uint64_t word) {

@@ -28,7 +28,7 @@ class Marker {
   explicit Marker(const Objects& objects);
 
   // [from, to) of memory outside the heap. `step`: 8, or 1 where code may hold addresses at any place.
-  void add_root(const Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step = 8);
+  void add_root(const memory::Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step = 8);
   // Words from elsewhere: registers.
   void add_root_words(const std::vector<std::uint64_t>& words);
   // An address of which we know that it stands for the object it lies in, wherever it points.
@@ -38,21 +38,21 @@ class Marker {
   void run();
 
   // After run().
-  [[nodiscard]] const Bits& reached() const { return reached_; }    // by pointers to starts
-  [[nodiscard]] const Bits& possibly() const { return possibly_; }  // by others only
+  [[nodiscard]] const memory::Bits& reached() const { return reached_; }    // by pointers to starts
+  [[nodiscard]] const memory::Bits& possibly() const { return possibly_; }  // by others only
 
  private:
-  void scan(const Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step);
+  void scan(const memory::Piece& memory, std::uint64_t from, std::uint64_t to, unsigned step);
   void visit(std::uint64_t word);
   void mark(Object object);
   void drain();
 
   const Objects& objects_;
-  Bits reached_;
-  Bits possibly_;
+  memory::Bits reached_;
+  memory::Bits possibly_;
   std::vector<Object> stack_;
   std::vector<Object> inner_;  // reached by an inner pointer in the first pass
-  Bits is_inner_;
+  memory::Bits is_inner_;
   bool second_pass_ = false;
 };
 

@@ -15,40 +15,11 @@
 #include <memory>
 #include <vector>
 
+#include "memory/piece.h"
+
 namespace brimful::observer::leaks {
 
 __extension__ using Wide = unsigned __int128;
-
-// Bits, 64 to a word.
-class Bits {
- public:
-  Bits() = default;
-  explicit Bits(std::uint64_t count) : words_((count + 63) / 64) {}
-
-  [[nodiscard]] bool test(std::uint64_t n) const { return (words_[n / 64] >> (n % 64) & 1) != 0; }
-  void clear(std::uint64_t n) { words_[n / 64] &= ~(std::uint64_t{1} << (n % 64)); }
-  // Sets the bit. false: it was set before.
-  bool set(std::uint64_t n) {
-    const std::uint64_t bit = std::uint64_t{1} << (n % 64);
-    if ((words_[n / 64] & bit) != 0) return false;
-    words_[n / 64] |= bit;
-    return true;
-  }
-  [[nodiscard]] const std::vector<std::uint64_t>& words() const { return words_; }
-  std::vector<std::uint64_t>& words() { return words_; }
-
- private:
-  std::vector<std::uint64_t> words_;
-};
-
-// Memory as it was at one moment: a copy, or a core file. Pages that nobody ever wrote to have no bit; their bytes in the
-// copy are zeros.
-struct Piece {
-  std::uint64_t start = 0;
-  std::uint64_t bytes = 0;
-  const std::byte* data = nullptr;
-  const Bits* present = nullptr;  // a bit for each page of 4 KiB from `start` on; nullptr: all are there
-};
 
 struct Span {
   std::uint64_t start = 0;
@@ -57,7 +28,7 @@ struct Span {
   bool is_slab = false;
   std::uint64_t reciprocal = 0;  // 2^64 / object_bytes, rounded up
   std::uint64_t first = 0;       // number of its first object; a multiple of 64
-  Piece memory;
+  memory::Piece memory;
 
   [[nodiscard]] std::uint64_t bytes() const { return object_bytes * count; }
   [[nodiscard]] std::uint64_t address(std::uint64_t index) const { return start + index * object_bytes; }
@@ -85,7 +56,7 @@ class Objects {
   [[nodiscard]] std::uint64_t number(Object object) const { return spans_[object.span].first + object.index; }
   [[nodiscard]] std::uint64_t address(Object object) const { return spans_[object.span].address(object.index); }
   [[nodiscard]] std::uint64_t numbers() const { return numbers_; }
-  [[nodiscard]] const Bits& live() const { return live_; }
+  [[nodiscard]] const memory::Bits& live() const { return live_; }
   [[nodiscard]] std::uint64_t live_count() const;
   [[nodiscard]] std::uint64_t live_bytes() const;
 
@@ -119,7 +90,7 @@ class Objects {
   [[nodiscard]] std::uint32_t find_among(std::uint64_t address) const;
 
   std::vector<Span> spans_;  // by address after finish()
-  Bits live_;
+  memory::Bits live_;
   std::uint64_t numbers_ = 0;
   std::uint64_t lowest_ = 0;
   std::uint64_t extent_ = 0;

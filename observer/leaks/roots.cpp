@@ -23,9 +23,9 @@ bool is_special(const std::string& path) {
 }
 
 // The parts of [start, end) that lie in none of `ours`, which is sorted.
-std::vector<Range> without(Range range, const std::vector<Range>& ours) {
-  std::vector<Range> rest;
-  for (const Range& hole : ours) {
+std::vector<memory::Range> without(memory::Range range, const std::vector<memory::Range>& ours) {
+  std::vector<memory::Range> rest;
+  for (const memory::Range& hole : ours) {
     if (hole.end <= range.start) continue;
     if (hole.start >= range.end) break;
     if (hole.start > range.start) rest.push_back({range.start, hole.start});
@@ -36,7 +36,7 @@ std::vector<Range> without(Range range, const std::vector<Range>& ours) {
 }
 
 // The thread descriptor near the end of a stack, or 0.
-std::uint64_t descriptor_in(const Mapping& mapping, const ReadWord& read_word) {
+std::uint64_t descriptor_in(const memory::Mapping& mapping, const ReadWord& read_word) {
   const std::uint64_t least = std::max(mapping.start, mapping.end - std::min(mapping.end, kMostDescriptor));
   for (std::uint64_t at = (mapping.end - 1) / kDescriptorStep * kDescriptorStep; at >= least && at != 0;
        at -= kDescriptorStep) {
@@ -53,17 +53,17 @@ void add_table_owner(std::uint64_t descriptor, const ReadWord& read_word, Roots&
 
 }  // namespace
 
-Roots find_roots(const std::vector<Mapping>& mappings, std::vector<Range> ours, const std::vector<ThreadState>& threads,
-                 const ReadWord& read_word) {
-  std::sort(ours.begin(), ours.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
+Roots find_roots(const std::vector<memory::Mapping>& mappings, std::vector<memory::Range> ours,
+                 const std::vector<memory::ThreadState>& threads, const ReadWord& read_word) {
+  std::sort(ours.begin(), ours.end(), [](const memory::Range& a, const memory::Range& b) { return a.start < b.start; });
   Roots roots;
-  for (const ThreadState& thread : threads) add_table_owner(thread.thread_pointer, read_word, roots);
-  for (const Mapping& mapping : mappings) {
+  for (const memory::ThreadState& thread : threads) add_table_owner(thread.thread_pointer, read_word, roots);
+  for (const memory::Mapping& mapping : mappings) {
     if (!mapping.is_readable || is_special(mapping.path)) continue;
     if (mapping.is_shared && !mapping.is_writable) continue;
-    std::vector<Range> ranges;
+    std::vector<memory::Range> ranges;
     bool is_stack = false;
-    for (const ThreadState& thread : threads) {
+    for (const memory::ThreadState& thread : threads) {
       const std::uint64_t from = thread.stack_pointer - kRedZone;
       if (thread.stack_pointer < mapping.start || thread.stack_pointer >= mapping.end) continue;
       // Stacks that lie in one mapping without a guard between them: from the lowest pointer on.
@@ -77,7 +77,7 @@ Roots find_roots(const std::vector<Mapping>& mappings, std::vector<Range> ours, 
       if (is_anonymous && mapping.is_writable && !mapping.is_shared) {
         const std::uint64_t descriptor = descriptor_in(mapping, read_word);
         const bool is_used = std::any_of(threads.begin(), threads.end(),
-                                         [&](const ThreadState& t) { return t.thread_pointer == descriptor; });
+                                         [&](const memory::ThreadState& t) { return t.thread_pointer == descriptor; });
         if (descriptor != 0 && !is_used) {
           add_table_owner(descriptor, read_word, roots);
           from = mapping.end;
@@ -85,11 +85,11 @@ Roots find_roots(const std::vector<Mapping>& mappings, std::vector<Range> ours, 
       }
       if (from < mapping.end) ranges = {{from, mapping.end}};
     }
-    for (const Range& range : ranges) {
-      for (const Range& part : without(range, ours)) {
+    for (const memory::Range& range : ranges) {
+      for (const memory::Range& part : without(range, ours)) {
         // Machine code holds addresses at any place.
         const unsigned step = mapping.is_executable ? 1 : sizeof(std::uint64_t);
-        roots.memory.push_back({part, mapping.is_shared ? Pages::kTouched : Pages::kPrivate, step});
+        roots.memory.push_back({part, mapping.is_shared ? memory::Pages::kTouched : memory::Pages::kPrivate, step});
       }
     }
   }

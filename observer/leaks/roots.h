@@ -16,29 +16,15 @@
 #include <string>
 #include <vector>
 
-#include "leaks/image.h"
-#include "leaks/seizure.h"
+#include "memory/image.h"
+#include "memory/mapping.h"
+#include "memory/thread_state.h"
 
 namespace brimful::observer::leaks {
 
-struct Mapping {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  bool is_readable = false;
-  bool is_writable = false;
-  bool is_executable = false;
-  bool is_shared = false;
-  std::string path;
-};
-
-struct Range {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-};
-
 struct Root {
-  Range range;
-  Pages pages = Pages::kTouched;
+  memory::Range range;
+  memory::Pages pages = memory::Pages::kTouched;
   unsigned step = sizeof(std::uint64_t);
 };
 
@@ -52,7 +38,7 @@ struct Roots {
 using ReadWord = std::function<bool(std::uint64_t address, std::uint64_t& word)>;
 
 // `ours`: the allocator's memory, objects and all else, in any order.
-Roots find_roots(const std::vector<Mapping>& mappings, std::vector<Range> ours, const std::vector<ThreadState>& threads,
-                 const ReadWord& read_word);
+Roots find_roots(const std::vector<memory::Mapping>& mappings, std::vector<memory::Range> ours,
+                 const std::vector<memory::ThreadState>& threads, const ReadWord& read_word);
 
 }  // namespace brimful::observer::leaks

@@ -9,7 +9,6 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,20 +77,6 @@ std::string refusal(pid_t pid, pid_t tid, int error) {
 }
 
 }  // namespace
-
-void read_general_registers(const void* registers, std::size_t bytes, ThreadState& into) {
-  user_regs_struct known = {};
-  std::memcpy(&known, registers, std::min(bytes, sizeof known));
-#if defined(__x86_64__)
-  into.stack_pointer = known.rsp;
-  into.thread_pointer = known.fs_base;
-#elif defined(__aarch64__)
-  into.stack_pointer = known.sp;
-#endif
-  const std::size_t before = into.words.size();
-  into.words.resize(before + bytes / sizeof(std::uint64_t));
-  std::memcpy(into.words.data() + before, registers, bytes / sizeof(std::uint64_t) * sizeof(std::uint64_t));
-}
 
 bool Seizure::seize(pid_t pid) {
   pid_ = pid;
@@ -169,14 +154,14 @@ bool Seizure::wait_for_all() {
 bool Seizure::read_registers() {
   std::array<std::uint64_t, 2048> area;
   for (const Held& held : held_) {
-    ThreadState state;
+    memory::ThreadState state;
     state.tid = held.tid;
     iovec place = {area.data(), sizeof area};
     if (ptrace(PTRACE_GETREGSET, held.tid, NT_PRSTATUS, &place) != 0) {
       if (errno == ESRCH) continue;  // killed meanwhile
       return fail("the registers of thread " + std::to_string(held.tid) + " can't be read: " + std::strerror(errno));
     }
-    read_general_registers(area.data(), place.iov_len, state);
+    memory::read_general_registers(area.data(), place.iov_len, state);
 #if defined(__x86_64__)
     constexpr int kWide = NT_X86_XSTATE;
 #else

@@ -14,14 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace brimful::observer::leaks {
+#include "memory/thread_state.h"
 
-struct ThreadState {
-  pid_t tid = 0;
-  std::uint64_t stack_pointer = 0;
-  std::uint64_t thread_pointer = 0;  // of thread-local storage; 0: not known
-  std::vector<std::uint64_t> words;  // all registers, the wide ones too
-};
+namespace brimful::observer::leaks {
 
 class Seizure {
  public:
@@ -35,7 +30,7 @@ class Seizure {
   // Lets them go on. Any number of times.
   void release();
 
-  [[nodiscard]] const std::vector<ThreadState>& threads() const { return states_; }
+  [[nodiscard]] const std::vector<memory::ThreadState>& threads() const { return states_; }
   [[nodiscard]] const std::string& error() const { return error_; }
   // How long the last seizure took, from the first thread's stop to the last one's release.
   [[nodiscard]] double held_seconds() const { return held_seconds_; }
@@ -54,15 +49,12 @@ class Seizure {
 
   pid_t pid_ = 0;
   std::vector<Held> held_;
-  std::vector<ThreadState> states_;
+  std::vector<memory::ThreadState> states_;
   std::string error_;
   sigset_t signals_before_ = {};
   bool is_active_ = false;
   double began_ = 0;
   double held_seconds_ = 0;
 };
-
-// The sixteen or so registers and the rest, from what NT_PRSTATUS holds: of a stopped thread, or in a core.
-void read_general_registers(const void* registers, std::size_t bytes, ThreadState& into);
 
 }  // namespace brimful::observer::leaks

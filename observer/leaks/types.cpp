@@ -12,11 +12,11 @@
 
 namespace brimful::observer::leaks {
 
-const Mapping* Types::file_at(std::uint64_t address) const {
+const memory::Mapping* Types::file_at(std::uint64_t address) const {
   const auto behind = std::upper_bound(mappings_.begin(), mappings_.end(), address,
-                                       [](std::uint64_t a, const Mapping& m) { return a < m.start; });
+                                       [](std::uint64_t a, const memory::Mapping& m) { return a < m.start; });
   if (behind == mappings_.begin()) return nullptr;
-  const Mapping& mapping = *(behind - 1);
+  const memory::Mapping& mapping = *(behind - 1);
   return address < mapping.end && !mapping.path.empty() && mapping.path[0] == '/' ? &mapping : nullptr;
 }
 
@@ -25,7 +25,7 @@ bool Types::word_at(std::uint64_t address, std::uint64_t& word) const {
 }
 
 std::string Types::name_at(std::uint64_t address) const {
-  const Mapping* const mapping = file_at(address);
+  const memory::Mapping* const mapping = file_at(address);
   if (mapping == nullptr) return "";
   std::array<char, 1024> text = {};
   const std::size_t bytes = std::min<std::uint64_t>(text.size() - 1, mapping->end - address);
@@ -46,7 +46,7 @@ std::string Types::name_at(std::uint64_t address) const {
 const Type& Types::of(std::uint64_t first_word) {
   const auto [place, is_new] = known_.try_emplace(first_word);
   if (!is_new) return place->second;
-  const Mapping* const mapping = file_at(first_word);
+  const memory::Mapping* const mapping = file_at(first_word);
   std::uint64_t distance = 0;
   std::uint64_t information = 0;
   std::uint64_t kind = 0;

@@ -26,21 +26,20 @@ struct Type {
 
 class Types {
  public:
-  using Read = std::function<bool(std::uint64_t address, void* into, std::size_t bytes)>;
-
   // `mappings` are those of the process, by address.
-  Types(const std::vector<Mapping>& mappings, Read read) : mappings_(mappings), read_(std::move(read)) {}
+  Types(const std::vector<memory::Mapping>& mappings, memory::Read read)
+      : mappings_(mappings), read_(std::move(read)) {}
 
   // `first_word`: of the object.
   const Type& of(std::uint64_t first_word);
 
  private:
-  [[nodiscard]] const Mapping* file_at(std::uint64_t address) const;
+  [[nodiscard]] const memory::Mapping* file_at(std::uint64_t address) const;
   bool word_at(std::uint64_t address, std::uint64_t& word) const;
   [[nodiscard]] std::string name_at(std::uint64_t address) const;
 
-  const std::vector<Mapping>& mappings_;
-  Read read_;
+  const std::vector<memory::Mapping>& mappings_;
+  memory::Read read_;
   std::map<std::uint64_t, Type> known_;
 };
 

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace brimful::observer::memory {
+#include "memory/mapping.h"
 
-inline constexpr std::uint64_t kPageBytes = 4096;
+namespace brimful::observer::memory {
 
 // The resident pages of one range of addresses.
 class Resident {

@@ -55,7 +55,7 @@ struct Sample {
 
 class Samples {
  public:
-  Samples(Modules& modules, Read read) : modules_(modules), unwinder_(modules), python_(modules, std::move(read)) {}
+  Samples(Modules& modules, memory::Read read) : unwinder_(modules), python_(modules, std::move(read)) {}
 
   // Whether add() would learn something from a record with this number and state.
   bool is_news(std::uint64_t number, meta::SampleState state) const;
@@ -75,7 +75,6 @@ class Samples {
   int location_of(const Location& location);
   int function_of(const PythonFunction& function);
 
-  Modules& modules_;
   Unwinder unwinder_;
   Python python_;
   std::vector<Sample> samples_;

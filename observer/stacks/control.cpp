@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "stacks/control.h"
 
-#include <cstdio>
-#include <fstream>
-#include <vector>
-
-#include "leaks/anatomy_reader.h"
-#include "stacks/live_samples.h"
+#include "memory/anatomy.h"
+#include "memory/process.h"
 
 namespace brimful::observer::stacks {
 
 bool find_control(pid_t process, std::uint64_t& control, std::string& why) {
-  std::vector<leaks::Mapping> mappings;
-  std::ifstream file("/proc/" + std::to_string(process) + "/maps");
-  for (std::string line; std::getline(file, line);) {
-    leaks::Mapping mapping;
-    char rights[5] = "";
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %*s %n", &mapping.start, &mapping.end, rights, &path) < 3)
-      continue;
-    mapping.is_readable = rights[0] == 'r';
-    mapping.is_executable = rights[2] == 'x';
-    mapping.is_shared = rights[3] == 's';
-    if (path > 0) mapping.path = line.substr(static_cast<std::size_t>(path));
-    mappings.push_back(std::move(mapping));
-  }
-  leaks::Anatomy anatomy;
+  memory::Anatomy anatomy;
   const auto read = [process](std::uint64_t address, void* into, std::size_t size) {
-    return read_process(process, address, into, size);
+    return memory::read_process(process, address, into, size);
   };
-  if (!anatomy.find(mappings, read)) {
+  if (!anatomy.find(memory::mappings_of(process), read)) {
     why = anatomy.error();
     return false;
   }

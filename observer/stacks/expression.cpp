@@ -77,7 +77,7 @@ bool push(const Dwarf_Op& operation, const Registers& registers, std::uint64_t c
   }
   switch (code) {
     case DW_OP_bregx:
-      if (!registers.has(static_cast<unsigned>(operation.number))) return false;
+      if (!registers.has(operation.number)) return false;
       words.push_back(registers.value[operation.number] + operation.number2);
       return true;
     case DW_OP_call_frame_cfa:
@@ -123,9 +123,10 @@ bool evaluate(const std::vector<Dwarf_Op>& operations, const Registers& register
       words.pop_back();
     } else if (operation.atom == DW_OP_stack_value) {
       is_value = true;
-    } else if (operation.atom >= DW_OP_reg0 && operation.atom <= DW_OP_reg31) {
-      if (!registers.has(operation.atom - DW_OP_reg0)) return false;
-      words.push_back(registers.value[operation.atom - DW_OP_reg0]);
+    } else if (operation.atom == DW_OP_regx || (operation.atom >= DW_OP_reg0 && operation.atom <= DW_OP_reg31)) {
+      const std::uint64_t number = operation.atom == DW_OP_regx ? operation.number : operation.atom - DW_OP_reg0;
+      if (!registers.has(number)) return false;
+      words.push_back(registers.value[number]);
       is_value = true;
     } else if (operation.atom != DW_OP_nop && !push(operation, registers, cfa, words) &&
                !combine(operation.atom, words)) {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "memory/process.h"
+
 namespace brimful::observer::stacks {
 
 namespace {
@@ -15,31 +17,33 @@ namespace {
 using meta::SampleControl;
 using meta::SampleRecord;
 
-// What says whether a record is news.
-struct Head {
-  std::uint32_t sequence;
-  meta::SampleState state;
-  std::uint64_t number;
-};
-static_assert(offsetof(SampleRecord, sequence) == offsetof(Head, sequence));
-static_assert(offsetof(SampleRecord, state) == offsetof(Head, state));
-static_assert(offsetof(SampleRecord, number) == offsetof(Head, number));
-
 constexpr std::size_t kMostAtOnce = 1024;  // IOV_MAX: pieces of memory in one call
 
 }  // namespace
 
-bool read_process(pid_t process, std::uint64_t address, void* into, std::size_t size) {
-  iovec local{into, size};
-  iovec remote{reinterpret_cast<void*>(address), size};
-  return ::process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+// What says whether a record is news.
+struct LiveSamples::Head {
+  std::uint32_t sequence;
+  meta::SampleState state;
+  std::uint64_t number;
+};
+
+LiveSamples::LiveSamples(pid_t process, std::uint64_t control)
+    : process_(process),
+      read_([process](std::uint64_t address, void* into, std::size_t bytes) {
+        return memory::read_process(process, address, into, bytes);
+      }),
+      control_(control) {
+  static_assert(offsetof(SampleRecord, sequence) == offsetof(Head, sequence));
+  static_assert(offsetof(SampleRecord, state) == offsetof(Head, state));
+  static_assert(offsetof(SampleRecord, number) == offsetof(Head, number));
 }
 
 bool LiveSamples::look() {
   // Copied as bytes: another process writes it, and each word is read whole.
   alignas(SampleControl) unsigned char bytes[sizeof(SampleControl)];
   why_.clear();
-  if (!read_process(process_, control_, bytes, sizeof bytes)) return false;
+  if (!read_(control_, bytes, sizeof bytes)) return false;
   const auto word = [&](std::size_t at) {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes + at, sizeof value);
@@ -79,7 +83,7 @@ bool LiveSamples::set_interval(std::uint64_t bytes) {
 bool LiveSamples::take(std::uint64_t slot, Samples& into) {
   const std::uint64_t at = records_ + slot * slot_bytes_;
   buffer_.assign(slot_bytes_, 0);
-  if (!read_process(process_, at, buffer_.data(), sizeof(SampleRecord))) return false;
+  if (!read_(at, buffer_.data(), sizeof(SampleRecord))) return false;
   const auto number_at = [&](std::size_t offset) {
     std::uint32_t value = 0;
     std::memcpy(&value, buffer_.data() + offset, sizeof value);
@@ -93,12 +97,24 @@ bool LiveSamples::take(std::uint64_t slot, Samples& into) {
     const std::uint32_t offset = number_at(stack + offsetof(meta::SampleStack, stack_offset));
     if (size == 0) continue;
     if (offset > slot_bytes_ || size > slot_bytes_ - offset) return true;
-    if (!read_process(process_, at + offset, buffer_.data() + offset, size)) return false;
+    if (!read_(at + offset, buffer_.data() + offset, size)) return false;
   }
   std::uint32_t after = 0;
-  if (!read_process(process_, at + offsetof(SampleRecord, sequence), &after, sizeof after)) return false;
+  if (!read_(at + offsetof(SampleRecord, sequence), &after, sizeof after)) return false;
   if (after == before) into.add(buffer_);
   return true;
+}
+
+bool LiveSamples::read_heads(std::uint64_t first, std::size_t count, Head* into) const {
+  std::vector<iovec> remote(count);
+  for (std::size_t i = 0; i < count; i++) {
+    remote[i] = {reinterpret_cast<void*>(records_ + (first + i) * slot_bytes_), sizeof(Head)};
+    if (process_ == 0 && !read_(records_ + (first + i) * slot_bytes_, into + i, sizeof(Head))) return false;
+  }
+  if (process_ == 0) return true;
+  iovec local{into, count * sizeof(Head)};
+  const ssize_t size = ::process_vm_readv(process_, &local, 1, remote.data(), count, 0);
+  return size == static_cast<ssize_t>(count * sizeof(Head));
 }
 
 bool LiveSamples::poll(Samples& into) {
@@ -106,13 +122,7 @@ bool LiveSamples::poll(Samples& into) {
   std::vector<Head> heads(kMostAtOnce);
   for (std::uint64_t first = 0; first < used_; first += kMostAtOnce) {
     const std::size_t count = std::min<std::uint64_t>(kMostAtOnce, used_ - first);
-    std::vector<iovec> remote(count);
-    for (std::size_t i = 0; i < count; i++) {
-      remote[i] = {reinterpret_cast<void*>(records_ + (first + i) * slot_bytes_), sizeof(Head)};
-    }
-    iovec local{heads.data(), count * sizeof(Head)};
-    const ssize_t size = ::process_vm_readv(process_, &local, 1, remote.data(), count, 0);
-    if (size != static_cast<ssize_t>(count * sizeof(Head))) return false;
+    if (!read_heads(first, count, heads.data())) return false;
     for (std::size_t i = 0; i < count; i++) {
       const Head& head = heads[i];
       if ((head.sequence & 1) != 0 || !into.is_news(head.number, head.state)) continue;

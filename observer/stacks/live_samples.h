@@ -5,7 +5,7 @@
 // The process executes nothing for us and is not stopped. A record is taken if its sequence number is even and the same
 // before and after; one that is being written is read at the next look. Sampling is left as it was found: who finds it on
 // doesn't switch it off, and who finds it switched off meanwhile (by another profiler, which had come first) switches it on
-// again and is then the one to switch it off.
+// again and is then the one to switch it off. Of a core the same records are read, which nothing changes any more.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "memory/mapping.h"
 #include "stacks/collect.h"
 
 namespace brimful::observer::stacks {
 
-// Memory of another process; false if the process has ended, or doesn't have that memory.
-bool read_process(pid_t process, std::uint64_t address, void* into, std::size_t size);
-
 class LiveSamples {
  public:
-  LiveSamples(pid_t process, std::uint64_t control) : process_(process), control_(control) {}
+  LiveSamples(pid_t process, std::uint64_t control);
+  // Of a core: read by `read`, never switched.
+  LiveSamples(memory::Read read, std::uint64_t control) : read_(std::move(read)), control_(control) {}
 
   // Reads the control block; false if the process is gone, or if it is none that this reader knows (why() says so).
   bool look();
@@ -42,9 +42,13 @@ class LiveSamples {
   bool poll(Samples& into);
 
  private:
+  struct Head;
+  // The heads of `count` records from `first` on.
+  bool read_heads(std::uint64_t first, std::size_t count, Head* into) const;
   bool take(std::uint64_t slot, Samples& into);
 
-  pid_t process_;
+  pid_t process_ = 0;  // 0: a core
+  memory::Read read_;
   std::uint64_t control_;
   std::uint64_t interval_ = 0;
   std::uint64_t taken_ = 0;

@@ -9,17 +9,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "memory/mapping.h"
 #include "stacks/module.h"
 
 namespace brimful::observer::stacks {
-
-// Reads memory of the process; empty where there is none (a prof_file).
-using Read = std::function<bool(std::uint64_t address, void* into, std::size_t size)>;
 
 constexpr int kNoFile = -1;  // code that belongs to no file: what a JIT wrote
 
@@ -33,7 +30,7 @@ class Modules {
  public:
   // `root` is an open folder that the paths of the maps are below (/proc/PID/root, so that containers work), `changed`
   // the time (seconds since 1970) after which a file without a build-id to compare must not have been changed; 0: any.
-  Modules(int root, Read read, std::int64_t changed) : root_(root), read_(std::move(read)), changed_(changed) {}
+  Modules(int root, memory::Read read, std::int64_t changed) : root_(root), read_(std::move(read)), changed_(changed) {}
   ~Modules();
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
@@ -76,7 +73,7 @@ class Modules {
   std::string build_id_in_memory(std::uint64_t header) const;
 
   int root_;
-  Read read_;
+  memory::Read read_;
   std::int64_t changed_;
   std::vector<Mapping> code_;  // by start
   std::vector<Known> known_;

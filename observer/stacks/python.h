@@ -32,7 +32,7 @@ struct PythonFunction {
 
 class Python {
  public:
-  Python(const Modules& modules, Read read) : modules_(modules), read_(std::move(read)) {}
+  Python(const Modules& modules, memory::Read read) : modules_(modules), read_(std::move(read)) {}
 
   // Whatever was looked at in vain may have come to be code. To be called now and then.
   void forget() { in_vain_.clear(); }
@@ -55,7 +55,7 @@ class Python {
   bool text(const Interpreter& interpreter, std::uint64_t object, std::string& into) const;
 
   const Modules& modules_;
-  Read read_;
+  memory::Read read_;
   std::map<int, Interpreter> interpreters_;
   std::map<std::uint64_t, PythonFunction> functions_;  // by code object
   std::map<std::uint64_t, std::uint64_t> ends_;        // of the bytecode of known code objects

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kHead = 32;
 constexpr char kMagic[] = "brimful samples ";
-constexpr char kVersion[] = "brimful samples 1\n";
+constexpr char kFileVersion[] = "brimful samples 1\n";
 constexpr std::size_t kName = 8;
 
 bool read_whole(const std::string& path, std::vector<unsigned char>& into, std::int64_t& written, std::string& why) {
@@ -70,7 +70,7 @@ bool SampleFile::load(const std::string& path, std::string& why) {
     why = "not a file of samples (prof_file writes these)";
     return false;
   }
-  if (std::memcmp(bytes_.data(), kVersion, sizeof kVersion - 1) != 0) {
+  if (std::memcmp(bytes_.data(), kFileVersion, sizeof kFileVersion - 1) != 0) {
     why = "a file of samples of another version";
     return false;
   }

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 
+#include "memory/process.h"
 #include "stacks/control.h"
 #include "stacks/live_samples.h"
 #include "stacks/session.h"
@@ -73,7 +74,7 @@ bool may_read(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/maps");
   std::uint64_t start = 0;
   unsigned char byte = 0;
-  return static_cast<bool>(file >> std::hex >> start) && read_process(process, start, &byte, 1);
+  return static_cast<bool>(file >> std::hex >> start) && memory::read_process(process, start, &byte, 1);
 }
 
 // Why the process can't be watched, in words for whoever asked.

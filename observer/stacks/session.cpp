@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "memory/process.h"
 #include "stacks/live_samples.h"
 #include "stacks/sample_file.h"
 
@@ -91,16 +92,9 @@ std::unique_ptr<Session> Session::of_process(pid_t process, std::string& why) {
   if (length > 0) session->program_.assign(program, static_cast<std::size_t>(length));
   session->name_ = content(AT_FDCWD, stacks::of_process(process, "comm"));
   if (!session->name_.empty()) session->name_.pop_back();  // a line
-  const std::string status = content(AT_FDCWD, stacks::of_process(process, "status"));
-  const std::size_t line = status.find("\nNSpid:");
-  if (line != std::string::npos) {
-    const std::size_t end = status.find('\n', line + 1);
-    session->inner_process_ = std::atoi(status.substr(status.rfind('\t', end) + 1).c_str());
-  } else {
-    session->inner_process_ = process;
-  }
-  const Read read = [process](std::uint64_t address, void* into, std::size_t size) {
-    return read_process(process, address, into, size);
+  session->inner_process_ = memory::inner_number(process);
+  const memory::Read read = [process](std::uint64_t address, void* into, std::size_t size) {
+    return memory::read_process(process, address, into, size);
   };
   session->modules_ = std::make_unique<Modules>(session->root_, read, 0);
   session->samples_ = std::make_unique<Samples>(*session->modules_, read);
@@ -184,8 +178,8 @@ std::unique_ptr<Session> Session::of_file(const std::string& path, Report& repor
   session->root_ = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   SampleFile file;
   if (!file.load(path, why)) return nullptr;
-  session->modules_ = std::make_unique<Modules>(session->root_, Read(), file.written());
-  session->samples_ = std::make_unique<Samples>(*session->modules_, Read());
+  session->modules_ = std::make_unique<Modules>(session->root_, memory::Read(), file.written());
+  session->samples_ = std::make_unique<Samples>(*session->modules_, memory::Read());
   session->modules_->update(file.maps());
   report.ended = "file";
   report.complete = true;

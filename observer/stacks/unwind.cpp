@@ -10,13 +10,22 @@ namespace {
 
 constexpr std::size_t kMostFrames = 512;
 
-// The call instructions of x86-64 that a compiler emits end a few bytes before what they return to: E8 with four bytes,
-// or FF /2 with its operand.
+// The length of FF /2, a call by a register or a word of memory, whose operand is coded by the byte behind it and perhaps one
+// more (Intel's manual, volume 2, 2.1.5). 0: another instruction.
+std::size_t indirect_call_length(const unsigned char* at, std::size_t count) {
+  if (at[0] != 0xff || (at[1] >> 3 & 7) != 2) return 0;
+  const unsigned mode = at[1] >> 6;
+  const unsigned base = at[1] & 7;
+  const bool has_index = mode != 3 && base == 4;
+  const bool is_absolute = mode == 0 && (base == 5 || (has_index && count > 2 && (at[2] & 7) == 5));
+  return 2 + (has_index ? 1 : 0) + (is_absolute || mode == 2 ? 4 : 0) + (mode == 1 ? 1 : 0);
+}
+
+// The call instructions of x86-64 that a compiler emits: E8 with four bytes, or FF /2 with its operand.
 bool ends_with_call(const unsigned char* before, std::size_t count) {
   if (count >= 5 && before[count - 5] == 0xe8) return true;
-  for (std::size_t length = 2; length <= 7 && length <= count; length++) {
-    const unsigned char* at = before + count - length;
-    if (at[0] == 0xff && (at[1] >> 3 & 7) == 2) return true;
+  for (std::size_t length = 2; length <= count; length++) {
+    if (indirect_call_length(before + count - length, length) == length) return true;
   }
   return false;
 }

@@ -56,6 +56,9 @@ bool Row::load(Dwarf_CFI* table, std::uint64_t address, std::uint64_t& start, st
     if (dwarf_frame_register(frame, static_cast<int>(number), buffer, &found, &count) != 0) continue;
     rules_[number] = rule_of(found, count, buffer);
   }
+  // Where tables don't mention a register that functions preserve, libdw says so of all but this one: its defaults name %rax in
+  // its place (backends/x86_64_cfi.c).
+  if (rules_[kBx].kind == Kind::kUndefined) rules_[kBx].kind = Kind::kSame;
   std::free(frame);
   start = first;
   end = last;

@@ -40,7 +40,7 @@ struct Registers {
     value[number] = to;
     known |= 1U << number;
   }
-  bool has(unsigned number) const { return number < kRegisters && (known >> number & 1) != 0; }
+  bool has(std::uint64_t number) const { return number < kRegisters && (known >> number & 1) != 0; }
 };
 
 // A word of the sampled stack; false outside of what was copied.

@@ -21,6 +21,7 @@
 #include "pages/large_run.h"
 #include "pages/purger.h"
 #include "pages/run_stacks.h"
+#include "slots/background.h"
 #include "slots/front_end.h"
 #include "slots/guards.h"
 #include "slots/requests.h"
@@ -438,6 +439,34 @@ void free_claimed(Run* run) {
   scope.nested() ? free_large_nested(run) : free_large(run);
 }
 
+// free() of what the fast path could not.
+[[gnu::always_inline]] inline void free_any(void* pointer) {
+  if (has_current_heap()) return free_outside_heap(pointer);
+  const std::uint64_t address = address_of(pointer);
+  // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
+  // object is nobody's, so its slab stays what it is.
+  const bool was_live = config::is_hardened() && meta::live_map.clear(address);
+  Block block = find_in_windows(address);
+  if (BRIMFUL_LIKELY(block.slab != nullptr)) {
+    if (config::is_hardened() && !was_live) check_destroyed(address, "free");
+    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
+    if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return free_sampled(block.slab, block.index);
+    const bool is_of_heap = slots::heap_number(block.slab) != 0;
+    if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
+  }
+  if (block.run != nullptr) {
+    if (!claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
+    return free_claimed(block.run);
+  }
+  if (BRIMFUL_UNLIKELY(block.slab == nullptr && slots::is_guarded(address))) return free_guarded(address);
+  const os::ErrnoGuard errno_guard;
+  const slots::SlowScope scope;
+  if (block.slab != nullptr) return free_object(block.slab, block.index, scope);
+  if (BRIMFUL_UNLIKELY(scope.nested())) return free_huge_nested(address);
+  find_block(address, "free");
+  if (!free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
+}
+
 }  // namespace
 
 }  // namespace brimful::alloc
@@ -455,43 +484,25 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
     block = alloc::allocate_class(class_of(bytes), bytes);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
+  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kMalloc);
   return block;
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
   if (pointer == nullptr) return;
-  if (alloc::has_current_heap()) return alloc::free_outside_heap(pointer);
-  const std::uint64_t address = alloc::address_of(pointer);
-  // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
-  // object is nobody's, so its slab stays what it is.
-  const bool was_live = config::is_hardened() && meta::live_map.clear(address);
-  alloc::Block block = alloc::find_in_windows(address);
-  if (BRIMFUL_LIKELY(block.slab != nullptr)) {
-    if (config::is_hardened() && !was_live) alloc::check_destroyed(address, "free");
-    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
-    if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return alloc::free_sampled(block.slab, block.index);
-    const bool is_of_heap = slots::heap_number(block.slab) != 0;
-    if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
-  }
-  if (block.run != nullptr) {
-    if (!alloc::claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
-    return alloc::free_claimed(block.run);
-  }
-  if (BRIMFUL_UNLIKELY(block.slab == nullptr && slots::is_guarded(address))) return alloc::free_guarded(address);
-  const os::ErrnoGuard errno_guard;
-  const slots::SlowScope scope;
-  if (block.slab != nullptr) return alloc::free_object(block.slab, block.index, scope);
-  if (BRIMFUL_UNLIKELY(scope.nested())) return alloc::free_huge_nested(address);
-  alloc::find_block(address, "free");
-  if (!alloc::free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
+  alloc::free_any(pointer);
+  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
   // A header that is another block's by now: the block that was looked for is gone.
   const std::uint64_t address = alloc::address_of(pointer);
   if (BRIMFUL_UNLIKELY(run->start != address)) meta::report_bad_pointer("free", address, true, nullptr);
-  const slots::OutsideHeap outside;
-  alloc::free_claimed(run);
+  {
+    const slots::OutsideHeap outside;
+    alloc::free_claimed(run);
+  }
+  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
@@ -523,9 +534,12 @@ void brimful::arch::brimful_free_twice(void* pointer) {
 }
 
 void brimful::arch::brimful_free_event(Header* slab) {
-  const os::ErrnoGuard errno_guard;
-  const slots::SlowScope scope;
-  if (!scope.nested() && slab->kind == Kind::kSlab) slots::on_countdown(static_cast<Slab*>(slab));
+  {
+    const os::ErrnoGuard errno_guard;
+    const slots::SlowScope scope;
+    if (!scope.nested() && slab->kind == Kind::kSlab) slots::on_countdown(static_cast<Slab*>(slab));
+  }
+  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
 }
 
 }  // extern "C"

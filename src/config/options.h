@@ -18,6 +18,8 @@ enum class Populate : std::int64_t { kOff, kPartial, kAll, kAuto };
 enum class Purge : std::int64_t { kDontNeed, kFree };
 enum class Hugetlb : std::int64_t { kOff, k2M, k1G };
 enum class PrintStats : std::int64_t { kOff, kExit, kJson };
+enum class BackgroundThread : std::int64_t { kOff, kOn, kAuto };
+enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
 
@@ -35,7 +37,8 @@ struct Options {
   std::int64_t purge;              // Purge
   std::int64_t muzzy_delay_ms;     // -1: never
   std::int64_t release_rate;       // bytes per second; 0: any
-  std::int64_t background_thread;  // 0 or 1
+  std::int64_t background_thread;  // BackgroundThread
+  std::int64_t cache;              // Cache
   std::int64_t thp;                // Thp
   std::int64_t populate;           // Populate
   std::int64_t leaks;              // Leaks
@@ -88,8 +91,10 @@ inline constexpr OptionInfo kOptions[] = {
      "with purge:free, ms from MADV_FREE to MADV_DONTNEED; -1 never"},
     {"release_rate", &Options::release_rate, nullptr, true, 0, std::int64_t{1} << 40, 0,
      "bytes that go back per second at most; 0: any number"},
-    {"background_thread", &Options::background_thread, nullptr, false, 0, 1, 0,
-     "1: a thread gives memory back while the program rests"},
+    {"background_thread", &Options::background_thread, "0|1|auto", false, 0, 2, 2,
+     "1: a thread gives memory back while the program rests; auto: if the program has threads of its own"},
+    {"cache", &Options::cache, "unlimited|adaptive|none", false, 0, 2, 1,
+     "what is freed waits for its own kind of request: until somebody asks for it, for a while, or not at all"},
     {"thp", &Options::thp, "auto|always|never", false, 0, 2, 0,
      "transparent hugepages: where demand fills them, everywhere, or nowhere"},
     {"populate", &Options::populate, "off|partial|all|auto", false, 0, 3, 0,
@@ -133,6 +138,8 @@ inline Hugetlb hugetlb() { return static_cast<Hugetlb>(options.hugetlb); }
 inline Purge purge_kind() { return static_cast<Purge>(options.purge); }
 inline Thp thp() { return static_cast<Thp>(options.thp); }
 inline Populate populate() { return static_cast<Populate>(options.populate); }
+inline BackgroundThread background_thread() { return static_cast<BackgroundThread>(options.background_thread); }
+inline Cache cache() { return static_cast<Cache>(options.cache); }
 inline Leaks leaks() { return static_cast<Leaks>(options.leaks); }
 inline Report report_kind() { return static_cast<Report>(options.report); }
 inline PrintStats print_stats() { return static_cast<PrintStats>(options.print_stats); }

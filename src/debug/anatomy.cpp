@@ -13,6 +13,9 @@
 #include "meta/live_map.h"
 #include "meta/sample_record.h"
 #include "pages/heap.h"
+#include "pages/limit.h"
+#include "pages/pressure.h"
+#include "slots/central.h"
 #include "slots/context.h"
 #include "slots/sampling.h"
 #include "slots/thread.h"
@@ -45,6 +48,9 @@ constexpr AnatomyEntry variable(const char* name, const volatile void* address) 
 
 // A friend of those whose members it names.
 struct Anatomy {
+  // Every rank's lock is built alike.
+  static constexpr std::size_t kCounters = offsetof(sync::HeapMutex, counters_);
+
   static constexpr AnatomyEntry kEntries[] = {
       variable("heap", &pages::heap),
       number("heap.bytes", sizeof pages::heap),
@@ -124,9 +130,73 @@ struct Anatomy {
       number("class.granules", offsetof(SizeClass, granules)),
       number("context.events", offsetof(Context, events)),
       number("context.requests", offsetof(Context, requests)),
+      number("context.next", offsetof(Context, next_all)),
+      number("context.lock", offsetof(Context, lock)),
+      number("context.sampling", offsetof(Context, sampling)),
+      number("context.runs", offsetof(Context, run_stacks.clock)),
+      variable("contexts.all", &slots::every_context),
+      variable("contexts.per_cpu", &slots::per_cpu),
+      number("sampling.size", sizeof(slots::Sampling)),
+      number("sampling.point", sizeof(slots::SamplePoint)),
+      number("sampling.until", offsetof(slots::SamplePoint, until)),
+      number("sampling.raised", offsetof(slots::Sampling, raised)),
+      number("runs.until", offsetof(pages::RunStacks::Clock, until_sample)),
+      number("runs.raised", offsetof(pages::RunStacks::Clock, raised)),
+      number("events.count", slots::kEventCount),
+      variable("events.names", slots::kEventNames.data()),
+      number("requests.kinds", slots::kRequestKinds),
+      number("requests.size", sizeof(slots::RequestSums)),
+      number("requests.seen", offsetof(slots::RequestSums, count)),
+      number("requests.requested", offsetof(slots::RequestSums, requested_bytes)),
+      number("requests.granted", offsetof(slots::RequestSums, granted_bytes)),
       variable("pages.stats", &pages::heap.pages.stats_),
+      number("pages.size", sizeof(pages::PageStats)),
+      number("pages.reserved", offsetof(pages::PageStats, reserved_bytes)),
+      number("pages.committed", offsetof(pages::PageStats, committed_bytes)),
+      number("pages.used", offsetof(pages::PageStats, used_bytes)),
+      number("pages.dirty", offsetof(pages::PageStats, dirty_bytes)),
+      number("pages.muzzy", offsetof(pages::PageStats, muzzy_bytes)),
+      number("pages.purged", offsetof(pages::PageStats, purged_bytes)),
+      number("pages.purges", offsetof(pages::PageStats, purges)),
+      number("pages.refaulted", offsetof(pages::PageStats, refaulted_bytes)),
+      number("pages.hugetlb", offsetof(pages::PageStats, hugetlb_bytes)),
+      number("pages.hugepages_in_use", offsetof(pages::PageStats, hugepages_in_use)),
+      number("pages.hugepages_partly_used", offsetof(pages::PageStats, hugepages_partly_used)),
+      number("pages.hugepages_free", offsetof(pages::PageStats, hugepages_free)),
+      variable("huge.used", &pages::heap.huge.used_bytes_),
+      variable("huge.count", &pages::heap.huge.count_),
+      variable("huge.kept_bytes", &pages::heap.huge.kept_bytes_),
+      variable("arena.mapped", &pages::heap.arena.mapped_bytes_),
+      variable("limits", &pages::limits),
+      number("limits.soft", offsetof(pages::Limits, soft)),
+      number("limits.hard", offsetof(pages::Limits, hard)),
+      number("limits.refusals", offsetof(pages::Limits, refusals)),
+      variable("limits.memory_is_short", &pages::is_short),
+      variable("backing.populated", &pages::heap.pages.backing_.populated_bytes_),
+      variable("backing.refused", &pages::heap.pages.backing_.is_refused_),
+      variable("backing.extents", &pages::heap.pages.backing_.extents_),
+      number("extents", pages::Backing::kExtents),
+      number("extent.size", sizeof(pages::Backing::Extent)),
+      number("extent.start", offsetof(pages::Backing::Extent, start)),
+      number("extent.end", offsetof(pages::Backing::Extent, end)),
       variable("heap.lock", &pages::heap.lock),
+      variable("central", &slots::central),
+      number("central.size", sizeof(slots::Central)),
+      number("central.lock", offsetof(slots::Central, lock)),
+      number("lock.acquisitions", kCounters + offsetof(sync::LockCounters, acquisitions_)),
+      number("lock.contended", kCounters + offsetof(sync::LockCounters, contended_)),
+      number("lock.sleeps", kCounters + offsetof(sync::LockCounters, sleeps_)),
+      number("lock.wait_ns", kCounters + offsetof(sync::LockCounters, wait_ns_)),
+      number("lock.busy", kCounters + offsetof(sync::LockCounters, busy_)),
       variable("options", &config::options),
+      variable("options.table", config::kOptions),
+      number("options.count", sizeof config::kOptions / sizeof config::kOptions[0]),
+      number("option.size", sizeof(config::OptionInfo)),
+      number("option.name", offsetof(config::OptionInfo, name)),
+      number("option.field", offsetof(config::OptionInfo, field)),
+      number("option.words", offsetof(config::OptionInfo, words)),
+      number("option.is_bytes", offsetof(config::OptionInfo, is_bytes)),
+      number("option.initial", offsetof(config::OptionInfo, initial)),
       variable("samples.control", &meta::sample_control),
       variable("guards.pool", &meta::guard_pool),
   };

@@ -12,8 +12,9 @@ namespace brimful::os {
 
 enum class Access { kNone, kReadWrite };
 
-// What the kernel is told about a range: back it by hugepages, never do so, or back it with pages now.
-enum class Advice { kHugepage, kNoHugepage, kPopulate };
+// What the kernel is told about a range: back it by hugepages, never do so, back it with pages now; leave it out of core
+// files, or no longer.
+enum class Advice { kHugepage, kNoHugepage, kPopulate, kNoDump, kDump };
 
 // What the system says about transparent hugepages: /sys/kernel/mm/transparent_hugepage/enabled.
 enum class HugepageMode { kNever, kMadvise, kAlways };

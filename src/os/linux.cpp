@@ -101,7 +101,7 @@ bool linux_purge_lazily(std::uintptr_t address, std::size_t bytes) {
 bool linux_advise(std::uintptr_t address, std::size_t bytes, Advice advice) {
   const ErrnoGuard guard;
   constexpr int kPopulateWrite = 23;  // Linux 5.14
-  constexpr int kAdvice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, kPopulateWrite};
+  constexpr int kAdvice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, kPopulateWrite, MADV_DONTDUMP, MADV_DODUMP};
   return succeeded(syscall(SYS_madvise, address, bytes, kAdvice[static_cast<int>(advice)]));
 }
 

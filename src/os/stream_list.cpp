@@ -3,12 +3,13 @@
 // os/stream_list.h.
 #include "os/stream_list.h"
 
-// Weak: other C libraries have none of them, and __libc_single_threaded came with glibc 2.32.
+#include "os/thread.h"
+
+// Weak: other C libraries have none of them.
 extern "C" {
 __attribute__((weak)) void _IO_list_lock();
 __attribute__((weak)) void _IO_list_unlock();
 __attribute__((weak)) void _IO_list_resetlock();
-extern __attribute__((weak)) char __libc_single_threaded;
 }
 
 namespace brimful::os {
@@ -16,7 +17,7 @@ namespace brimful::os {
 bool lock_stream_list() {
   if (&_IO_list_lock == nullptr || &_IO_list_unlock == nullptr || &_IO_list_resetlock == nullptr) return false;
   // By this fork() decides, too. Of a process with one thread it leaves the lock alone, in the child as well.
-  if (&__libc_single_threaded != nullptr && __libc_single_threaded != 0) return false;
+  if (is_single_threaded()) return false;
   _IO_list_lock();
   return true;
 }

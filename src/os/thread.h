@@ -10,7 +10,8 @@
 namespace brimful::os {
 
 // Starts a thread that runs `body`, with the name `name` (15 letters at most). 0, or the error. pthread_create() may
-// allocate: the caller holds no lock and is in no slow path. errno is kept.
+// allocate: the caller holds no lock and is in no slow path, and whoever called us holds no lock of the C library: see code_of(). It runs where
+// the process's first thread may, and as no real-time thread, whatever the caller is. errno is kept.
 int start_thread(void* (*body)(void*), const char* name);
 
 // Keeps the signals of others away from this thread for its life: no handler runs but for a fault of the code inside
@@ -33,6 +34,21 @@ void sleep_ms(std::uint64_t ms);
 // A page of memory that is filled with zeros in the child of any fork (Linux 4.14), also of those that call no handlers,
 // but not in that of vfork(). nullptr: there is none. errno is kept.
 void* map_wiped_on_fork();
+
+// The C library knows that there is no second thread. It often does not know any more when others have ended.
+bool is_single_threaded();
+
+// How many threads the process has at this moment, as the kernel says, our own ones among them; 0: it does not say (no
+// /proc). One system call. errno is kept.
+std::uint32_t thread_count();
+
+// What a return address says about who called us.
+enum class Code : std::uint8_t {
+  kLibc,     // the C library or the dynamic linker: it may hold locks that pthread_create() takes
+  kOther,    // somebody else, who holds none of those
+  kUnknown,  // a static program, or glibc before 2.35, which has no way to ask without a lock
+};
+Code code_of(const void* address);
 
 // The number of this process.
 std::int64_t process_id();

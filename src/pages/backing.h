@@ -37,6 +37,10 @@
 #include "classes/size_classes.h"
 #include "pages/nodes.h"
 
+namespace brimful {
+struct Anatomy;  // debug/anatomy.h
+}
+
 namespace brimful::pages {
 
 struct MemoryRange {
@@ -97,6 +101,8 @@ class Backing {
   [[nodiscard]] BackingStats stats() const;
 
  private:
+  friend struct ::brimful::Anatomy;
+
   struct Extent {
     std::uint64_t start;
     std::uint64_t end;

@@ -34,6 +34,9 @@ class Decay {
   // What excess() led to: so much is dirty now. More than that, next time, has been freed meanwhile.
   void settle(std::size_t dirty_bytes) { known_bytes_ = dirty_bytes; }
 
+  // So much went without having been asked about: the oldest, which had been looked at before the rest.
+  void forget(std::size_t bytes) { known_bytes_ -= bytes < known_bytes_ ? bytes : known_bytes_; }
+
  private:
   static constexpr unsigned kSteps = 64;
 

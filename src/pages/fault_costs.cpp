@@ -3,14 +3,11 @@
 // pages/fault_costs.h.
 #include "pages/fault_costs.h"
 
-#include "base/units.h"
 #include "os/calls.h"
 
 namespace brimful::pages {
 namespace {
 
-// Of a range that is measured, so many are touched.
-constexpr std::size_t kTouchedPages = 8;
 constexpr std::uint32_t kMeasureEvery = 64;
 constexpr std::uint32_t kMostNs = 1U << 30;
 
@@ -51,16 +48,16 @@ bool FaultCosts::is_due() {
 }
 
 void touch_and_measure(std::uint64_t start) {
-  const std::size_t bytes = kTouchedPages * os::page_bytes();
+  const std::size_t pages = touched_pages(os::page_bytes());
   if (os::calls.is_resident(start)) return;
   const std::uint64_t began_ns = os::calls.cpu_ns();
-  os::calls.touch(start, bytes);
-  fault_costs.note(FaultCosts::kTouched, os::calls.cpu_ns() - began_ns, kTouchedPages);
+  os::calls.touch(start, pages * os::page_bytes());
+  fault_costs.note(FaultCosts::kTouched, os::calls.cpu_ns() - began_ns, pages);
 }
 
 bool populate_and_measure(std::uint64_t start, std::size_t bytes) {
   const std::size_t page = os::page_bytes();
-  const std::size_t touched = kTouchedPages * page;
+  const std::size_t touched = touched_pages(page) * page;
   if (bytes < 2 * touched) return os::calls.advise(start, bytes, os::Advice::kPopulate);
   // What was there before costs nothing, and would say that everything is cheap.
   const bool is_fresh = !os::calls.is_resident(start) && !os::calls.is_resident(start + touched);
@@ -70,7 +67,7 @@ bool populate_and_measure(std::uint64_t start, std::size_t bytes) {
   if (!os::calls.advise(start + touched, bytes - touched, os::Advice::kPopulate)) return false;
   const std::uint64_t ended_ns = os::calls.cpu_ns();
   if (!is_fresh) return true;
-  fault_costs.note(FaultCosts::kTouched, between_ns - began_ns, kTouchedPages);
+  fault_costs.note(FaultCosts::kTouched, between_ns - began_ns, touched / page);
   fault_costs.note(FaultCosts::kPopulated, ended_ns - between_ns, (bytes - touched) / page);
   return true;
 }

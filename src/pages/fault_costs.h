@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/units.h"
+
 namespace brimful::pages {
 
 class FaultCosts {
@@ -52,7 +54,17 @@ class FaultCosts {
 // Of this process.
 extern FaultCosts fault_costs;
 
-// Touches the first eight pages of a run that is the caller's own and holds zeros, and notes what that costs.
+// Of a range that is measured, so many pages are touched: no more than a granule has, for a run may be one. (Eight pages
+// of 16 KiB were two: what lay behind the run got zeros.)
+constexpr std::size_t touched_pages(std::size_t page_bytes) {
+  constexpr std::size_t kMost = 8;
+  const std::size_t pages = kGranuleBytes / page_bytes;
+  return pages < kMost ? pages : kMost;
+}
+static_assert(touched_pages(std::size_t{4} << 10) == 8 && touched_pages(std::size_t{16} << 10) == 4 &&
+              touched_pages(std::size_t{64} << 10) == 1);
+
+// Touches the first pages of a run that is the caller's own and holds zeros, and notes what that costs.
 void touch_and_measure(std::uint64_t start);
 
 // Brings the pages of a range that is the caller's own and holds zeros, and notes what it costs: the first few touched, the

@@ -82,6 +82,7 @@ std::size_t PageHeap::return_to_pool(Hugepage* hugepage, std::uint64_t now_ms) {
   forget_clean(hugepage);
   stats_.dirty_bytes -= dirty;
   stats_.purged_bytes += dirty;
+  ++stats_.purges;
   stats_.committed_bytes -= kHugepageBytes;
   stats_.hugetlb_bytes -= kHugepageBytes;
   return dirty;

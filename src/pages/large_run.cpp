@@ -56,7 +56,7 @@ void free_large_run(Run* run, std::uint64_t stamp_ms) {
   run->kind = Kind::kNone;
   heap.arena.free(run, sizeof(Run));
   heap.pages.free(start, granules, stamp_ms);
-  note_freed();
+  note_freed(stamp_ms, granules.bytes());
 }
 
 void free_block(Run* run, std::uint64_t now_ms) {

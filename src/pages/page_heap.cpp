@@ -109,6 +109,7 @@ bool PageHeap::commit_stretch(std::uint64_t start, std::uint32_t needed, std::ui
   }
   for_each_hugepage(*table_, start, wanted, [](Hugepage* h, std::uint32_t granules) { h->committed |= granules; });
   stats_.committed_bytes += GranuleCount(wanted).bytes();
+  leave_out_of_cores(start, start + GranuleCount(wanted).bytes());
   return true;
 }
 

@@ -42,6 +42,7 @@ struct PageStats {
   std::size_t dirty_bytes;      // free, not given back yet
   std::size_t muzzy_bytes;      // of those: the system may take them when it wants (purge:free)
   std::size_t purged_bytes;     // given back, in total
+  std::size_t purges;           // calls that gave it back
   std::size_t refaulted_bytes;  // of those: asked for again within 10 s, in total
 
   std::size_t hugetlb_bytes;  // committed in pages of the system's pool
@@ -117,6 +118,9 @@ class PageHeap {
   struct Window {
     std::uint64_t start;
     std::uint64_t bytes;
+    std::uint64_t dumped_end =
+        0;                     // what was committed first ends here; from the second time on, see leave_out_of_cores()
+    bool is_left_out = false;  // what lies behind dumped_end is in core files only if it was committed
   };
   [[nodiscard]] std::size_t window_count() const { return window_count_; }
   [[nodiscard]] Window window(std::size_t index) const { return windows_[index]; }
@@ -162,6 +166,7 @@ class PageHeap {
   bool commit(std::uint64_t start, GranuleCount count, std::uint64_t free_end, std::size_t ahead);
   static std::uint64_t free_end_of(const Place& place, GranuleCount count);
   bool commit_stretch(std::uint64_t start, std::uint32_t needed, std::uint32_t wanted);
+  void leave_out_of_cores(std::uint64_t start, std::uint64_t end);
   std::uint32_t uncommitted_behind(GranuleId end, GranuleId free_end, std::uint32_t most);
   void carve(const Place& place, GranuleCount count, unsigned node);
   void open_hugepages(const Place& place, GranuleCount count, unsigned node);

@@ -10,11 +10,13 @@
 #include "pages/limit.h"
 
 namespace brimful::pages {
+
+constinit std::atomic<bool> is_short{false};
+
 namespace {
 
 constexpr std::uint64_t kLookEveryMs = 1000;
 
-constinit std::atomic<bool> is_short{false};
 constinit std::atomic<std::uint64_t> next_look_ms{0};
 
 // Of the one thread that looks at a time.

@@ -11,6 +11,7 @@
 // privileged process may set one before Linux 6.4.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +26,7 @@ inline constexpr std::uint32_t kStall = 1000;
 
 // true while memory is short: purge shall not wait, and nobody populate ahead. One load.
 bool under_pressure();
+extern std::atomic<bool> is_short;  // for the anatomy
 
 // For ticks: looks, if it is time and the heap is large. Takes the heap lock for a moment if it is free. At most seven
 // system calls.

@@ -93,6 +93,7 @@ bool PageHeap::give_back(Hugepage* first, std::uint32_t granules, std::uint32_t 
   }
   stats_.dirty_bytes -= bytes;
   stats_.purged_bytes += bytes;
+  ++stats_.purges;
   if (is_strict()) stats_.committed_bytes -= bytes;
   return true;
 }

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 #include "pages/heap.h"
 #include "pages/pressure.h"
+#include "pages/reuse_demand.h"
 #include "pages/run_cache.h"
 
 namespace brimful::pages {
@@ -26,6 +27,9 @@ constexpr std::uint64_t kLateShare = 10;
 // memory is to go first.
 constexpr std::uint64_t kYoungShare = 8;
 
+// An excess over the demand goes in steps of this size at least; of one free, twice as much as was freed.
+constexpr std::size_t kExcessBytes = std::size_t{2} << 20;
+
 constexpr std::size_t kWorthWaitingFor = std::size_t{4} << 20;
 constexpr std::size_t kWaitingShare = 32;
 
@@ -38,6 +42,7 @@ struct Purger {
   Decay decay;
   AdaptiveDelay delay;
   ReleaseRate rate;
+  ReuseDemand demand;
 };
 constinit Purger purger;
 
@@ -59,35 +64,62 @@ bool purge_muzzy_slice(std::uint64_t now_ms) {
   return purged >= kSliceBytes;
 }
 
+// Of the memory that was freed at `cutoff_ms` or before, `bytes` at most, as far as the rate allows. Caller holds the heap
+// lock.
+std::size_t purge_bytes(std::uint64_t now_ms, std::uint64_t cutoff_ms, std::size_t bytes, bool lazily) {
+  const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
+  if (bytes > allowed) bytes = allowed;
+  // Less than a granule is not worth a system call: the next one has more.
+  if (bytes < kGranuleBytes) return 0;
+  const std::size_t purged =
+      lazily ? heap.pages.soften(cutoff_ms, bytes, now_ms) : heap.pages.purge(cutoff_ms, bytes, now_ms);
+  purger.rate.spend(purged);
+  const PageStats after = heap.pages.stats();
+  purger.delay.learn(now_ms, after.purged_bytes, after.refaulted_bytes);
+  return purged;
+}
+
+bool purges_lazily() { return config::purge_kind() == config::Purge::kFree && !heap.pages.is_strict(); }
+
 // One slice. false: nothing more is due. Caller holds the heap lock.
 bool purge_slice(std::uint64_t now_ms, std::int64_t option_ms) {
   const std::uint64_t delay_ms = delay_in_force(option_ms);
   const PageStats before = heap.pages.stats();
   std::size_t budget = purger.decay.excess(now_ms, before.dirty_bytes - before.muzzy_bytes, delay_ms,
                                            heap.pages.youngest_dirty_age_ms(now_ms));
-  const std::size_t allowed = purger.rate.allowed(now_ms, static_cast<std::uint64_t>(config::options.release_rate));
-  if (budget > allowed) budget = allowed;
   const bool is_more = budget > kSliceBytes;
   if (is_more) budget = kSliceBytes;
-  // Less than a granule is not worth a system call: the next tick has more.
   if (budget < kGranuleBytes) return purge_muzzy_slice(now_ms);
   const std::uint64_t young_ms = delay_ms / kYoungShare;
   if (now_ms < young_ms) return false;
-  const bool lazily = config::purge_kind() == config::Purge::kFree && delay_ms != 0 && !heap.pages.is_strict();
-  const std::size_t purged = lazily ? heap.pages.soften(now_ms - young_ms, budget, now_ms)
-                                    : heap.pages.purge(now_ms - young_ms, budget, now_ms);
-  purger.rate.spend(purged);
+  const std::size_t purged = purge_bytes(now_ms, now_ms - young_ms, budget, delay_ms != 0 && purges_lazily());
   const PageStats after = heap.pages.stats();
   purger.decay.settle(after.dirty_bytes - after.muzzy_bytes);
-  purger.delay.learn(now_ms, after.purged_bytes, after.refaulted_bytes);
   return is_more && purged != 0;
 }
+
+// What is free beyond what will plausibly be asked for again, after a free of so many bytes. Caller holds the heap lock.
+void purge_excess(std::uint64_t now_ms, std::size_t freed_bytes) {
+  const PageStats before = heap.pages.stats();
+  const std::size_t dirty_bytes = before.dirty_bytes - before.muzzy_bytes;
+  const std::size_t plausible_bytes = purger.demand.plausible_bytes();
+  if (BRIMFUL_LIKELY(dirty_bytes <= plausible_bytes || dirty_bytes - plausible_bytes < kExcessBytes)) return;
+  // Before the first tick nobody has asked whether anything is to go at all.
+  if (config::options.purge_delay_ms < 0) return;
+  const std::size_t excess = dirty_bytes - plausible_bytes;
+  const std::size_t most = kExcessBytes + 2 * freed_bytes;
+  // What stays has yet to wait, as far as no tick has seen it.
+  purger.decay.forget(purge_bytes(now_ms, now_ms, excess < most ? excess : most, purges_lazily()));
+}
+
+// With cache:unlimited what waits in caches does so until somebody asks for it. Caller holds the heap lock.
+bool caches_wait() { return config::cache() == config::Cache::kUnlimited && !under_pressure(); }
 
 // One step: what caches keep for too long, then a slice. false: nothing more is due. Caller holds the heap lock.
 bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
   const std::uint64_t delay_ms = delay_in_force(option_ms);
   if (now_ms >= delay_ms) {
-    flush_cached_runs(now_ms - delay_ms);
+    if (!caches_wait()) flush_cached_runs(now_ms - delay_ms);
     heap.huge.give_back(now_ms - delay_ms, kSliceBytes);
   }
   return heap.pages.has_dirty() && purge_slice(now_ms, option_ms);
@@ -96,7 +128,8 @@ bool purge_step(std::uint64_t now_ms, std::int64_t option_ms) {
 // Free and resident, but not offered to the system. Caller holds the heap lock.
 std::size_t bytes_to_give_back() {
   const PageStats stats = heap.pages.stats();
-  return stats.dirty_bytes - stats.muzzy_bytes + cached_run_bytes() + heap.huge.kept_bytes();
+  const std::size_t cached_bytes = caches_wait() ? 0 : cached_run_bytes();
+  return stats.dirty_bytes - stats.muzzy_bytes + cached_bytes + heap.huge.kept_bytes();
 }
 
 // Caller holds the heap lock.
@@ -113,9 +146,12 @@ bool is_tick_due(std::uint64_t now_ms) {
   return now_ms >= next_tick_ms.load(std::memory_order_relaxed);
 }
 
-void note_freed() {
+void note_freed(std::uint64_t now_ms, std::size_t bytes) {
+  purger.demand.note_freed(now_ms, heap.pages.stats().used_bytes, bytes);
   // relaxed: as above
-  if (is_waiting() || is_spared.load(std::memory_order_relaxed)) return;
+  if (is_spared.load(std::memory_order_relaxed)) return;
+  purge_excess(now_ms, bytes);
+  if (is_waiting()) return;
   if (!is_worth_waiting_for(heap.pages.stats().dirty_bytes)) return;
   memory_waits.store(true, std::memory_order_relaxed);  // relaxed: as above
   next_tick_ms.store(0, std::memory_order_relaxed);     // relaxed: as in tick()
@@ -176,7 +212,7 @@ std::size_t trim() {
 
 std::uint64_t purge_cutoff_ms(std::uint64_t now_ms) {
   const std::int64_t option_ms = config::options.purge_delay_ms;
-  const std::uint64_t delay_ms = option_ms < 0 ? UINT64_MAX : delay_in_force(option_ms);
+  const std::uint64_t delay_ms = option_ms < 0 || caches_wait() ? UINT64_MAX : delay_in_force(option_ms);
   return now_ms > delay_ms ? now_ms - delay_ms : 0;
 }
 

@@ -32,6 +32,11 @@ BRIMFUL_ZEROS_COLD constinit PaddedCache caches[kCaches] = {};
 constinit std::atomic<std::uint64_t> filled{0};
 constinit std::atomic<std::size_t> capacity{kLeastCapacity};
 
+std::size_t capacity_bytes() {
+  if (config::cache() == config::Cache::kUnlimited) return kMostCapacity;
+  return capacity.load(std::memory_order_relaxed);  // relaxed: a bound that moves slowly
+}
+
 RunCache& cache_of(std::uint32_t id) { return caches[id % kCaches].cache; }
 
 void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
@@ -47,8 +52,8 @@ void flush(std::uint32_t index, std::uint64_t cutoff_ms) {
 
 bool keeps_runs() {
   const auto exhaustion = config::on_exhaustion();
-  return !config::is_hardened() && config::options.purge_delay_ms != 0 && exhaustion != config::Exhaustion::kHook &&
-         exhaustion != config::Exhaustion::kAbort;
+  return !config::is_hardened() && config::cache() != config::Cache::kNone && config::options.purge_delay_ms != 0 &&
+         exhaustion != config::Exhaustion::kHook && exhaustion != config::Exhaustion::kAbort;
 }
 
 Run* RunCache::take(GranuleCount count) {
@@ -152,8 +157,7 @@ Run* take_cached_run(std::uint32_t id, GranuleCount count) { return cache_of(id)
 
 bool keep_run(std::uint32_t id, Run* run, std::uint64_t now_ms) {
   if (!keeps_runs()) return false;
-  // relaxed: a bound that moves slowly
-  if (!cache_of(id).put(run, now_ms, capacity.load(std::memory_order_relaxed))) return false;
+  if (!cache_of(id).put(run, now_ms, capacity_bytes())) return false;
   const std::uint64_t bit = std::uint64_t{1} << (id % kCaches);
   // pairs with: flush_cached_runs() (either we see the bit down, or it sees the block)
   if ((filled.load(std::memory_order_seq_cst) & bit) == 0) {

@@ -20,7 +20,7 @@ constinit std::atomic<RunStacks*> all_stacks{nullptr};
 }  // namespace
 
 void begin_stacks(RunStacks& stacks) {
-  stacks.clock.until_sample = kNoSample;
+  stacks.clock.set_until_sample(kNoSample);
   if (!keeps_runs()) return;
   for (std::size_t granules = 1; granules <= BRIMFUL_RUN_STACK_MOST; ++granules) {
     const std::size_t fitting = kStackGranules / granules;

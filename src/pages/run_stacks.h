@@ -46,6 +46,13 @@ struct RunStacks {
     // Bytes that malloc may hand out before one block is sampled (slots/sampling.h); below 0: the next one is. Sequences
     // count it down; others store it, lossy by design.
     std::int64_t until_sample;
+    // What it was raised by so far: less what it is now, the bytes that malloc has taken from the stacks. Modulo 2^64.
+    std::uint64_t raised;
+
+    void set_until_sample(std::int64_t until) {
+      raised += static_cast<std::uint64_t>(until) - static_cast<std::uint64_t>(until_sample);
+      until_sample = until;
+    }
   };
 
   Clock clock;

@@ -68,7 +68,7 @@ std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_
 ExhaustionHook exhaustion_hook = nullptr;
 
 void PageHeap::remember_window(std::uint64_t start, std::size_t bytes) {
-  windows_[window_count_++] = {start, bytes};
+  windows_[window_count_++] = {.start = start, .bytes = bytes};
   next_image_ += bytes >> kGranuleShift;
   stats_.reserved_bytes += bytes;
 }
@@ -142,6 +142,24 @@ void PageHeap::name_all() {
   table_->name();
   for (std::size_t i = 0; i < window_count_; ++i) os::calls.name(windows_[i].start, windows_[i].bytes, "brimful heap");
   are_named_ = true;
+}
+
+// [start, end) was committed. The kernel's own core files leave holes for what was never touched; gdb's gcore writes it out
+// (before gdb 15, which makes holes, too): 32 GiB for the least program. So what lies behind a window's memory in use is
+// marked (MADV_DONTDUMP, which both heed), and what is committed there later is marked back. A small heap is committed
+// once, so a program's start makes no call more.
+void PageHeap::leave_out_of_cores(std::uint64_t start, std::uint64_t end) {
+  Window* window = windows_;
+  while (start - window->start >= window->bytes) ++window;
+  if (window->dumped_end == 0) {
+    window->dumped_end = end;
+  } else if (!window->is_left_out) {
+    if (window->dumped_end < end) window->dumped_end = end;
+    const std::uint64_t rest = window->start + window->bytes - window->dumped_end;
+    window->is_left_out = rest != 0 && os::calls.advise(window->dumped_end, rest, os::Advice::kNoDump);
+  } else if (end > window->dumped_end) {
+    os::calls.advise(start, end - start, os::Advice::kDump);
+  }
 }
 
 bool PageHeap::add_window(GranuleCount least) {

@@ -10,6 +10,7 @@
 #include "base/line.h"
 #include "config/options.h"
 #include "os/calls.h"
+#include "os/errno_guard.h"
 #include "os/report.h"
 #include "os/thread.h"
 #include "pages/heap.h"
@@ -18,13 +19,24 @@
 #include "slots/thread.h"
 
 namespace brimful::slots {
+
+constinit std::atomic<bool> is_thread_wanted{false};
+
 namespace {
 
+// Of each 250 ms, what pages inside slabs may take of a processor: when the program has rested for a second, and before.
+constexpr std::uint64_t kMostNsAtRest = 100'000'000;
+constexpr std::uint64_t kMostNs = 10'000'000;
+constexpr std::uint64_t kAtRestMs = 1000;
+// With background_thread:auto, who has looked at the clock so lately purges by itself.
+constexpr std::uint64_t kActiveMs = 100;
 // A smaller heap is not worth a thread.
 constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
 constexpr std::uint64_t kRestMs = 3000;
 // Memory that can't be given back (mlock) must not keep the thread for ever.
 constexpr std::uint64_t kMostRestMs = 10000;
+// After pthread_create() has failed.
+constexpr std::uint64_t kRetryMs = 10000;
 constexpr std::uint64_t kShortSleepMs = 10;
 constexpr std::uint64_t kLongSleepMs = 250;
 
@@ -36,7 +48,7 @@ struct State {
 };
 
 constinit std::atomic<State*> state{nullptr};
-constinit std::atomic<bool> is_refused{false};
+constinit std::atomic<std::uint64_t> next_try_ms{0};
 constinit std::atomic<bool> is_loaded{false};
 
 // Before constructors run, the C library may not be ready for a thread.
@@ -57,25 +69,37 @@ State* prepare_state() {
   return known;
 }
 
+bool wants_threads_only() { return config::background_thread() == config::BackgroundThread::kAuto; }
+
 std::uint64_t rest_ms(const State& now_state, std::uint64_t now_ms) {
   const std::uint64_t active = now_state.active_ms.load(std::memory_order_relaxed);  // relaxed: a rough age
   return now_ms > active ? now_ms - active : 0;
 }
 
+// A program that did not ask for the thread purges itself as long as it comes by.
+bool leaves_it_to_program(const State& mine, std::uint64_t now_ms) {
+  return wants_threads_only() && rest_ms(mine, now_ms) < kActiveMs;
+}
+
 // Everything that is due. Returns how long to sleep.
-std::uint64_t work(std::uint64_t now_ms) {
+std::uint64_t work(std::uint64_t now_ms, bool is_at_rest) {
   const SlowScope scope;
   const std::size_t dirty = pages::purge_due(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
-  purge_idle_pages(now_ms);
+  purge_idle_pages(now_ms, is_at_rest ? kMostNsAtRest : kMostNs);
   if (dirty == 0) return kLongSleepMs;
   const std::int64_t delay_ms = pages::current_delay_ms();
   const std::uint64_t step_ms = delay_ms > 0 ? static_cast<std::uint64_t>(delay_ms) / 64 : 0;
   return step_ms < kShortSleepMs ? kShortSleepMs : step_ms > kLongSleepMs ? kLongSleepMs : step_ms;
 }
 
+// The program has a second thread, beside `own` ones of ours. At this moment: what it had and joined does not count.
+bool has_threads(std::uint32_t own) { return os::thread_count() >= 2 + own; }
+
 bool may_end(const State& mine, std::uint64_t now_ms) {
+  // The program's other threads have ended: perhaps it wants to be the only one.
+  if (wants_threads_only() && !has_threads(1)) return true;
   const std::uint64_t rest = rest_ms(mine, now_ms);
   if (rest < kRestMs) return false;
   const std::int64_t delay_ms = pages::current_delay_ms();
@@ -101,7 +125,8 @@ void* run(void* /*unused*/) {
   for (;;) {
     const std::uint64_t seen = mine.active_ms.load(std::memory_order_relaxed);  // relaxed: looked at again in end()
     const std::uint64_t now_ms = os::calls.now_ms();
-    const std::uint64_t sleep_ms = work(now_ms);
+    const std::uint64_t sleep_ms =
+        leaves_it_to_program(mine, now_ms) ? kActiveMs : work(now_ms, rest_ms(mine, now_ms) >= kAtRestMs);
     if (may_end(mine, now_ms)) {
       if (config::options.purge_delay_ms >= 0) {
         const SlowScope scope;
@@ -113,21 +138,21 @@ void* run(void* /*unused*/) {
   }
 }
 
-void refuse(const char* reason, int error) {
-  is_refused.store(true, std::memory_order_relaxed);  // relaxed: who misses it tries once more
-  if (config::options.verbose != 0) os::report(Line() << "no background thread: " << reason << ", error " << error);
+// Not for good: a process may be short of threads (pids.max) for a while.
+void refuse(std::uint64_t now_ms, const char* reason, int error) {
+  // relaxed: who misses it tries once more
+  const bool is_first = next_try_ms.exchange(now_ms + kRetryMs, std::memory_order_relaxed) == 0;
+  if (is_first && config::options.verbose != 0) {
+    os::report(Line() << "no background thread: " << reason << ", error " << error);
+  }
 }
 
-// The caller's slow path holds no lock: for the time of pthread_create(), which allocates, it is none.
-int start_outside_of_slow_paths() {
-  ThreadState& thread = thread_state;
-  const std::uint32_t depth = thread.depth;
-  thread.depth = 0;
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: a handler on this thread
-  const int error = os::start_thread(run, "brimful-purge");
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with: as above
-  thread.depth = depth;
-  return error;
+// No lock is held that pthread_create() takes, neither ours nor the C library's. A signal handler that interrupted one of
+// its functions is not seen here, nor may it allocate by POSIX.
+bool is_place_to_start(const void* caller, Call call) {
+  if (thread_state.depth != 0) return false;
+  const os::Code code = os::code_of(caller);
+  return code == os::Code::kOther || (code == os::Code::kUnknown && call == Call::kMalloc);
 }
 
 bool is_worth_a_thread() {
@@ -148,27 +173,40 @@ bool is_our_process(State& mine) {
 }  // namespace
 
 bool has_background_thread() {
-  if (BRIMFUL_LIKELY(config::options.background_thread == 0)) return false;
+  if (config::background_thread() != config::BackgroundThread::kOn) return false;
   const State* mine = state.load(std::memory_order_acquire);  // pairs with: prepare_state()
   // relaxed: who is wrong purges once more, or at the next tick
   return mine != nullptr && mine->is_running.load(std::memory_order_relaxed);
 }
 
 void keep_background_thread(std::uint64_t now_ms) {
-  if (BRIMFUL_LIKELY(config::options.background_thread == 0)) return;
-  // relaxed: both change once
-  if (is_refused.load(std::memory_order_relaxed) || !is_loaded.load(std::memory_order_relaxed)) return;
+  if (config::options.background_thread == 0) return;
+  // relaxed: it changes once
+  if (!is_loaded.load(std::memory_order_relaxed)) return;
+  if (wants_threads_only() && os::is_single_threaded()) return;
   State* mine = prepare_state();
-  if (mine == nullptr) return refuse("no page that fork clears", 0);
+  if (mine == nullptr) return refuse(now_ms, "no page that fork clears", 0);
   mine->active_ms.store(now_ms, std::memory_order_seq_cst);  // pairs with: end() (is_running)
   // pairs with: as above
-  if (mine->is_running.load(std::memory_order_seq_cst) || !is_worth_a_thread() || !is_our_process(*mine)) return;
+  if (mine->is_running.load(std::memory_order_seq_cst) || !is_worth_a_thread()) return;
+  // relaxed: a time to try again
+  if (now_ms < next_try_ms.load(std::memory_order_relaxed)) return;
+  is_thread_wanted.store(true, std::memory_order_relaxed);  // relaxed: who misses it leaves it to the next
+}
+
+BRIMFUL_COLD void start_background_thread(const void* caller, Call call) {
+  // One try for each tick: who is no place for it says nothing about the next, and shall not look each time.
+  is_thread_wanted.store(false, std::memory_order_relaxed);  // relaxed: as above
+  const os::ErrnoGuard guard;
+  if (!is_place_to_start(caller, call)) return;
+  State* mine = state.load(std::memory_order_acquire);  // pairs with: prepare_state() (the page)
+  if (mine == nullptr || !is_our_process(*mine) || (wants_threads_only() && !has_threads(0))) return;
   // pairs with: end() (there is one at a time)
   if (mine->is_running.exchange(true, std::memory_order_seq_cst)) return;
-  const int error = start_outside_of_slow_paths();
+  const int error = os::start_thread(run, "brimful-purge");
   if (error == 0) return;
   mine->is_running.store(false, std::memory_order_seq_cst);  // pairs with: as above
-  refuse("it can't be started", error);
+  refuse(os::calls.now_ms(), "it can't be started", error);
 }
 
 }  // namespace brimful::slots

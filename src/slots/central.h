@@ -26,6 +26,14 @@ namespace brimful::slots {
 // Where these locks are all there is (the middle layers for study), two of them must not lie in one cache line.
 inline constexpr std::size_t kCentralAlignment = config::kMiddle == config::Middle::kContexts ? alignof(void*) : 64;
 
+// Which slabs a look for free pages takes.
+enum class Look : std::uint8_t {
+  kNext,  // of the next ones in turn, those that have now been left alone for long enough
+  kEach,  // of all
+  kSame,  // those that the last look had no time for
+  kAll,   // any, however long they have been left alone
+};
+
 class alignas(kCentralAlignment) Central {
  public:
   // Takes a slab with free objects for context `id`, or nullptr.
@@ -41,9 +49,8 @@ class alignas(kCentralAlignment) Central {
   // Releases the slabs of the index that have no live object, and an empty shared slab.
   void release_empty();
 
-  // Gives back free pages of up to `budget` slabs that have lain here for a while, or, `at_once`, of any. Never waits for
-  // the lock. Returns how many slabs that were.
-  int purge_free_pages(int budget, bool at_once);
+  // Gives back free pages of up to `budget` slabs. Never waits for the lock. Returns how many slabs that were.
+  int purge_free_pages(int budget, Look look);
 
   // One object of the shared slab; nullptr when there is no memory.
   void* allocate_shared(ClassId size_class);

@@ -18,6 +18,7 @@
 
 #include "config/options.h"
 #include "os/calls.h"
+#include "os/clock.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/slab.h"
@@ -51,10 +52,6 @@ void purge_current(ClassQueue& queue, bool at_once) {
   const bool is_time = slab->shape().bytes >= kPageClassBytes || looks == kWaitLooks;
   if (at_once || is_time) purge_slab(slab, InUse::kYes);
 }
-
-// Which slabs a look takes: those that have now been left alone for long enough, those that the last look had no time for,
-// or all.
-enum class Look : std::uint8_t { kNext, kSame, kAll };
 
 // Of at most `budget` partial slabs of any context, whose lock is held. Returns how many; `budget`: there may be more.
 int purge_partial_slabs(Context* context, Look look, int budget) {
@@ -96,14 +93,14 @@ void purge_free_pages(Context* context, int budget) {
   look_at_partial_slabs(context, budget);
 }
 
-int Central::purge_free_pages(int budget, bool at_once) {
+int Central::purge_free_pages(int budget, Look look) {
   if (!lock.try_lock()) return 0;
   int purged = 0;
-  int looks = at_once ? INT32_MAX : kCentralLooks;
+  int looks = look == Look::kNext ? kCentralLooks : INT32_MAX;
   slabs_.rotate([&](Slab* slab) {
     if (purged == budget || looks-- == 0) return false;
-    if (!at_once && slab->idle_ticks < kWaitLooks) {
-      ++slab->idle_ticks;
+    if (look != Look::kAll && slab->idle_ticks < kWaitLooks) {
+      if (look != Look::kSame) ++slab->idle_ticks;
     } else if (has_news(slab)) {
       purge_slab(slab, InUse::kNo);
       ++purged;
@@ -114,12 +111,19 @@ int Central::purge_free_pages(int budget, bool at_once) {
   return purged;
 }
 
-void purge_idle_pages(std::uint64_t now_ms) {
+void purge_idle_pages(std::uint64_t now_ms, std::uint64_t most_ns) {
   if (config::options.purge_delay_ms < 0) return;
   // relaxed: two threads may both look; the locks sort them
   if (now_ms < next_central_ms.load(std::memory_order_relaxed)) return;
   next_central_ms.store(now_ms + kCentralEveryMs, std::memory_order_relaxed);  // relaxed: as above
-  for (Central& index : central) index.purge_free_pages(kCentralSlabsAtATime, false);
+  const std::uint64_t began_ns = most_ns != 0 ? os::thread_cpu_ns() : 0;
+  for (Central& index : central) {
+    int purged = index.purge_free_pages(kCentralSlabsAtATime, most_ns != 0 ? Look::kEach : Look::kNext);
+    // The lock is let go between slices: a malloc may wait for it.
+    while (purged == kCentralSlabsAtATime && most_ns != 0 && os::thread_cpu_ns() - began_ns < most_ns) {
+      purged = index.purge_free_pages(kCentralSlabsAtATime, Look::kSame);
+    }
+  }
   purge_heaps(false);
   // Most contexts are closed when they are idle, so that what they had lies in the index. The running one looks itself.
   const Context* own = current_context();
@@ -143,7 +147,7 @@ int purge_all_pages() {
   for (Central& index : central) {
     // The lock is let go between slices: a malloc may wait for it.
     for (int more = kCentralSlabsAtATime; more == kCentralSlabsAtATime; purged += more) {
-      more = index.purge_free_pages(kCentralSlabsAtATime, true);
+      more = index.purge_free_pages(kCentralSlabsAtATime, Look::kAll);
     }
   }
   return purged;

@@ -88,8 +88,9 @@ void release_empty_currents(Context* context, unsigned ticks);
 // with. Caller holds context->lock.
 void purge_free_pages(Context* context, int budget);
 
-// The same for slabs of the central index, and of other threads' contexts. At most four times a second.
-void purge_idle_pages(std::uint64_t now_ms);
+// The same for slabs of the central index, and of other threads' contexts. At most four times a second. 128 slabs of each
+// class, and more of them for `most_ns` of the processor's time.
+void purge_idle_pages(std::uint64_t now_ms, std::uint64_t most_ns);
 
 // Releases one context whose thread did not survive a fork. Cheap when there is none.
 void reclaim_orphans();

@@ -23,6 +23,8 @@ constexpr std::uint32_t kLeastObjects = 2;
 // With more threads' contexts than these, each keeps less: together no more than these would.
 constexpr std::uint32_t kThreadsAtEase = 64;
 
+bool keeps_nothing() { return config::is_hardened() || config::cache() == config::Cache::kNone; }
+
 struct Place {
   unsigned group;
   std::uint64_t bit;
@@ -81,6 +83,8 @@ void tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count) {
 }  // namespace
 
 void set_magazine_limits(std::uint32_t threads) {
+  if (config::cache() == config::Cache::kNone) return;  // they are 0
+  if (config::cache() == config::Cache::kUnlimited) threads = 0;
   for (std::size_t c = 0; c < kClassCount; ++c) {
     std::uint32_t objects = kMagazineBytes / kSizeClasses[c].bytes;
     if (objects > kMagazineObjects) objects = kMagazineObjects;
@@ -92,12 +96,12 @@ void set_magazine_limits(std::uint32_t threads) {
 }
 
 bool keep(Context* context, Slab* slab, std::uint64_t index) {
-  if (config::is_hardened() || !is_foreign(slab, context->id)) return false;
+  if (keeps_nothing() || !is_foreign(slab, context->id)) return false;
   return push(context, slab, index) == arch::Outcome::kDone;
 }
 
 bool keep_with_room(Slab* slab, std::uint64_t index) {
-  if (config::is_hardened()) return false;
+  if (keeps_nothing()) return false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr || !is_foreign(slab, context->id)) return false;

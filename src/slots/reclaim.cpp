@@ -8,6 +8,7 @@
 // remote way), and one membarrier aborts every sequence that read the old state. A second round of the slots follows,
 // for a malloc that refilled its slot in between. From there on the words change only through the remote masks, as for
 // any slab that nobody owns. Source: membarrier(2), PRIVATE_EXPEDITED_RSEQ.
+#include "config/options.h"
 #include "os/calls.h"
 #include "os/cpus.h"
 #include "pages/heap.h"
@@ -172,6 +173,7 @@ void reclaim_idle(std::uint64_t now_ms) {
   // relaxed: two threads may both look; the contexts' locks sort them
   if (BRIMFUL_LIKELY(now_ms < next_look_ms.load(std::memory_order_relaxed))) return;
   next_look_ms.store(now_ms + kLookEveryMs, std::memory_order_relaxed);  // relaxed: as above
+  if (config::cache() == config::Cache::kUnlimited) return;
   const std::uint32_t own_id = current_id();
   int budget = kMostAtATime;
   for (Context* context = all_contexts(); context != nullptr; context = context->next_all) {

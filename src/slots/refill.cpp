@@ -82,11 +82,13 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const unsigned room = room_before_sample(context, size_class, count);
     if (BRIMFUL_UNLIKELY(room == 0)) return Refill::kSample;
     const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
+    const std::uint64_t again = places & slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
       return Refill::kMoved;
     }
     note_offer(context, size_class, &slab->offered_words()[group], room, room != count);
+    if (BRIMFUL_UNLIKELY(again != 0)) context->sampling.raise(-std::int64_t{count_ones(again)});
     queue.scan = group + 1;
     context->events.count(Event::kRefillGroup);
     return Refill::kDone;
@@ -355,9 +357,9 @@ void sweep(Context* context, std::uint64_t now_ms) {
   std::uint64_t slabs = kSlabs;
   if (context->has_slabs_left_over()) {
     slabs += kSlabs * ((passed_ms < kSweepMs ? passed_ms : kSweepMs) / kLateMs);
-  } else {
+  } else if (config::cache() != config::Cache::kUnlimited) {
     flush_magazines(context);
-    release_empty_currents(context, 1);
+    release_empty_currents(context, config::cache() == config::Cache::kNone ? 0 : 1);
   }
   if (config::options.purge_delay_ms >= 0) purge_free_pages(context, static_cast<int>(slabs));
   context->lock.unlock();
@@ -374,7 +376,7 @@ void tick(std::uint64_t now_ms) {
   keep_background_thread(now_ms);
   reclaim_orphans();
   reclaim_idle(now_ms);
-  purge_idle_pages(now_ms);
+  purge_idle_pages(now_ms, 0);
   flush_old_runs(now_ms);
   Context* context = current_context();
   if (context == nullptr) return;

@@ -4,6 +4,7 @@
 // What they mean: slots/sampling.h.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,6 +22,25 @@ struct SamplePoint {
 struct Sampling {
   SamplePoint points[kClassCount];
   std::uint64_t interval_bytes;  // that they were drawn for
+  // What `until` of all points was raised by so far, less the objects that were offered again, or went back with their slab,
+  // because the slot had been emptied before they were taken. So `raised` less the sum of `until` is how many objects malloc was
+  // offered, which nobody else counts (observer/stats/). Modulo 2^64; lossy by design.
+  std::atomic<std::uint64_t> raised;
+
+  void raise(std::int64_t objects) {
+    // relaxed: a count for reports
+    raised.store(raised.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(objects),
+                 std::memory_order_relaxed);
+  }
+  // All that changes `until` but offers.
+  void set_until(SamplePoint& point, std::int32_t until) {
+    raise(std::int64_t{until} - point.until);
+    point.until = until;
+  }
+  void forget(SamplePoint& point) {
+    set_until(point, 0);
+    point = {};
+  }
 };
 
 static_assert(sizeof(SamplePoint) == 16 && offsetof(SamplePoint, until) == 0 && offsetof(Sampling, points) == 0);

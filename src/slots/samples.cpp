@@ -52,10 +52,10 @@ struct Samples {
   std::uint32_t first_freed;  // records of freed blocks, the oldest first; slot + 1
   std::uint32_t last_freed;
   std::uint32_t freed;
-  std::uint32_t emptied;                   // slots whose memory went back
-  std::uint64_t empty[kMostSlots / 64];    // which
-  bool is_refused;                  // the system has no address space for us
-  List<Slab> partial[kClassCount];  // slabs with objects that may be taken
+  std::uint32_t emptied;                 // slots whose memory went back
+  std::uint64_t empty[kMostSlots / 64];  // which
+  bool is_refused;                       // the system has no address space for us
+  List<Slab> partial[kClassCount];       // slabs with objects that may be taken
 };
 BRIMFUL_ZEROS_COLD constinit Samples samples = {};
 // Records whose block was freed and that nobody has collected yet, the last one first; slot + 1.

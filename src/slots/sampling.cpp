@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "base/bits.h"
 #include "base/exponential.h"
 #include "os/clock.h"
 #include "pages/run_stacks.h"
@@ -42,11 +43,12 @@ double sample_rate(ClassId size_class, std::uint64_t interval) {
 }
 
 // How many objects of the class come before the next point.
-void draw(SamplePoint& point, ClassId size_class, std::uint64_t interval) {
+void draw(Sampling& sampling, ClassId size_class, std::uint64_t interval) {
+  SamplePoint& point = sampling.points[size_class];
   const double rate = sample_rate(size_class, interval) + guard_rate_of(size_class);
   const double objects = rate != 0 ? exponential(random()) / rate : kFar;
   point.is_sample = objects < kFar;
-  point.until = point.is_sample ? static_cast<std::int32_t>(objects) : kFar;
+  sampling.set_until(point, point.is_sample ? static_cast<std::int32_t>(objects) : kFar);
   point.trimmed = nullptr;
 }
 
@@ -55,9 +57,9 @@ std::uint64_t renew(Context* context) {
   Sampling& sampling = context->sampling;
   const std::uint64_t interval = sample_interval();
   if (BRIMFUL_UNLIKELY(sampling.interval_bytes != interval)) {
-    for (SamplePoint& point : sampling.points) point = {};
+    for (SamplePoint& point : sampling.points) sampling.forget(point);
     sampling.interval_bytes = interval;
-    context->run_stacks.clock.until_sample = interval != 0 ? draw_run_wait() : pages::kNoSample;
+    context->run_stacks.clock.set_until_sample(interval != 0 ? draw_run_wait() : pages::kNoSample);
     // relaxed: a count for readers
     meta::sample_control.generation.fetch_add(1, std::memory_order_relaxed);
   }
@@ -80,18 +82,20 @@ bool is_at_point(const SamplePoint& point, const Slot& slot) {
 
 bool takes_sample(Context* context, ClassId size_class) {
   const std::uint64_t interval = renew(context);
-  SamplePoint& point = context->sampling.points[size_class];
+  Sampling& sampling = context->sampling;
+  SamplePoint& point = sampling.points[size_class];
   if (BRIMFUL_LIKELY(point.until >= 0)) return false;
   const bool is_due = point.is_sample && is_at_point(point, context->slots[size_class]);
-  draw(point, size_class, interval);
+  draw(sampling, size_class, interval);
   return is_due;
 }
 
 void drop_offer(Context* context, ClassId size_class) {
-  SamplePoint& point = context->sampling.points[size_class];
+  Sampling& sampling = context->sampling;
+  SamplePoint& point = sampling.points[size_class];
   // Also one that is used up: of all the offers that this may happen to at just this object, only those that had no point
   // in them would draw anew, and those that end here would be samples in addition.
-  if (BRIMFUL_UNLIKELY(point.trimmed != nullptr)) point = {};
+  if (BRIMFUL_UNLIKELY(point.trimmed != nullptr)) sampling.forget(point);
 }
 
 unsigned room_before_sample(Context* context, ClassId size_class, unsigned count) {
@@ -99,18 +103,31 @@ unsigned room_before_sample(Context* context, ClassId size_class, unsigned count
   SamplePoint& point = sampling.points[size_class];
   const auto wanted = static_cast<std::int32_t>(count);
   if (BRIMFUL_LIKELY(point.until >= wanted)) return count;
-  if (!point.is_sample) draw(point, size_class, sampling.interval_bytes);
+  if (!point.is_sample) draw(sampling, size_class, sampling.interval_bytes);
   return static_cast<unsigned>(point.until < wanted ? point.until : wanted);
 }
 
 void note_offer(Context* context, ClassId size_class, const std::uint64_t* group, unsigned count, bool is_cut) {
-  SamplePoint& point = context->sampling.points[size_class];
-  point.until = is_cut ? -1 : point.until - static_cast<std::int32_t>(count);
-  if (is_cut) point.trimmed = group;
+  Sampling& sampling = context->sampling;
+  SamplePoint& point = sampling.points[size_class];
+  point.until -= static_cast<std::int32_t>(count);
+  if (BRIMFUL_LIKELY(!is_cut)) return;
+  sampling.set_until(point, -1);
+  point.trimmed = group;
+}
+
+void forget_offers(Slab* slab) {
+  std::int64_t unused = 0;
+  for (unsigned g = 0; g < slab->groups; ++g) {
+    const std::uint64_t left = slab->offered(g).load(std::memory_order_relaxed);  // relaxed: a count for reports
+    if (BRIMFUL_UNLIKELY(left != 0)) unused += count_ones(left);
+  }
+  Context* context = unused == 0 ? nullptr : context_of(current_id());
+  if (context != nullptr) context->sampling.raise(-unused);
 }
 
 void draw_next_sample(Context* context, ClassId size_class) {
-  draw(context->sampling.points[size_class], size_class, context->sampling.interval_bytes);
+  draw(context->sampling, size_class, context->sampling.interval_bytes);
 }
 
 std::uint64_t choose(const Context* context, ClassId size_class) {
@@ -137,7 +154,7 @@ bool takes_run_sample() {
 
 void set_run_wait(std::int64_t until_sample) {
   Context* context = context_of(current_id());
-  if (context != nullptr) context->run_stacks.clock.until_sample = until_sample;
+  if (context != nullptr) context->run_stacks.clock.set_until_sample(until_sample);
 }
 
 std::int64_t draw_run_wait() {
@@ -148,10 +165,10 @@ std::int64_t draw_run_wait() {
 
 void notice_run_interval(Context* context) {
   constexpr std::int64_t kCounts = pages::kNoSample / 2;
-  std::int64_t& until = context->run_stacks.clock.until_sample;
+  pages::RunStacks::Clock& clock = context->run_stacks.clock;
   const bool is_on = sample_interval() != 0;
-  if (is_on == (until < kCounts)) return;
-  until = is_on ? draw_run_wait() : pages::kNoSample;
+  if (is_on == (clock.until_sample < kCounts)) return;
+  clock.set_until_sample(is_on ? draw_run_wait() : pages::kNoSample);
 }
 
 void set_sample_interval(std::uint64_t bytes) {

@@ -59,6 +59,9 @@ unsigned room_before_sample(Context* context, ClassId size_class, unsigned count
 // `count` objects of the group are offered, which ends at the next sample or before it (is_cut).
 void note_offer(Context* context, ClassId size_class, const std::uint64_t* group, unsigned count, bool is_cut);
 
+// The slab goes back, and with it what was offered of it and not taken: that is not counted. Lossy by design.
+void forget_offers(Slab* slab);
+
 // The request at hand is the sample that room_before_sample() came to.
 void draw_next_sample(Context* context, ClassId size_class);
 

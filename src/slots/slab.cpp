@@ -16,6 +16,7 @@
 #include "pages/run_cache.h"
 #include "slots/events.h"
 #include "slots/run_stacks.h"
+#include "slots/sampling.h"
 
 namespace brimful::slots {
 namespace {
@@ -135,6 +136,7 @@ void release_slab(Slab* slab) {
   BRIMFUL_ASSERT(is_all_free(slab));
   check_uncollected(slab);
   count(Event::kReleaseSlab);
+  forget_offers(slab);
   const std::uint64_t now_ms = os::calls.now_ms();
   const sync::MutexLock guard(pages::heap.lock);
   unmake_slab(slab, now_ms);
@@ -148,7 +150,7 @@ void unmake_slab(Slab* slab, std::uint64_t now_ms) {
   slab->kind = Kind::kNone;
   heap.table.set_all(heap.table.id_of(slab->start), granules, &meta::none);
   heap.pages.free(slab->start, granules, now_ms);
-  pages::note_freed();
+  pages::note_freed(now_ms, granules.bytes());
   heap.arena.free(slab, Slab::bytes_for(slab->groups));
 }
 

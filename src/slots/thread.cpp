@@ -18,12 +18,15 @@
 #include "slots/start.h"
 
 namespace brimful::slots {
+
+constinit bool per_cpu = false;
+constinit std::atomic<Context*> every_context{nullptr};
+
 namespace {
 
 // How the process runs; written once, by choose_mode().
 struct Mode {
   const char* reason;  // why not per CPU
-  bool per_cpu;
   bool uses_mm_cid;
   bool has_barrier;            // for the contexts of threads; CPUs' are not used without
   std::uint32_t cpu_contexts;  // per CPU: ids below are CPUs', from here on threads'
@@ -34,7 +37,6 @@ constinit Mode mode = {};
 constinit std::uint32_t covered_contexts = 0;  // ids that lead somewhere
 constinit std::uint32_t next_thread_id = 0;
 constinit Context* free_thread_contexts = nullptr;
-constinit std::atomic<Context*> every_context{nullptr};
 
 constinit pthread_key_t exit_key = 0;
 constinit bool has_exit_key = false;
@@ -128,12 +130,12 @@ void choose_mode() {
   } else if (cpus == 0 || cpus > kMostCpus) {
     mode.reason = cpus == 0 ? "the number of CPUs is unknown" : "too many CPUs";
   } else {
-    mode.per_cpu = true;
+    per_cpu = true;
     mode.cpu_contexts = cpus;
     cover_contexts(cpus);
     os::register_rseq_barrier();
   }
-  if (!mode.per_cpu && arch::kRestartable && area.rseq_cs != nullptr) mode.has_barrier = os::register_rseq_barrier();
+  if (!per_cpu && arch::kRestartable && area.rseq_cs != nullptr) mode.has_barrier = os::register_rseq_barrier();
   next_thread_id = mode.cpu_contexts;
   set_magazine_limits(0);
   has_exit_key = pthread_key_create(&exit_key, on_thread_exit) == 0;
@@ -141,7 +143,7 @@ void choose_mode() {
 
 void describe_mode(Line& description) {
   description << "front end ";
-  if (!mode.per_cpu) {
+  if (!per_cpu) {
     description << "thread (" << mode.reason << ")";
     return;
   }
@@ -157,7 +159,7 @@ void attach() {
   const os::RseqArea area = os::rseq_area();
   arch::ThreadArea thread = {};
   thread.rseq_cs = area.rseq_cs != nullptr ? area.rseq_cs : &state.own_cs;
-  if (mode.per_cpu && area.cpu_id != nullptr) {
+  if (per_cpu && area.cpu_id != nullptr) {
     thread.context_id = mode.uses_mm_cid ? area.mm_cid : area.cpu_id;
   } else {
     Context* context = take_thread_context();
@@ -198,13 +200,11 @@ Context* current_context() {
 Context* all_contexts() { return every_context.load(std::memory_order_acquire); }  // pairs with: make_context()
 
 bool is_closable(const Context* context) {
-  if (mode.per_cpu && context->id < mode.cpu_contexts) return true;
+  if (per_cpu && context->id < mode.cpu_contexts) return true;
   return context->is_closable.load(std::memory_order_relaxed);  // relaxed: as attach() says
 }
 
 bool has_barrier() { return mode.has_barrier; }
-
-bool is_per_cpu() { return mode.per_cpu; }
 
 void recycle_context(Context* context) {
   const sync::MutexLock guard(pages::heap.lock);

@@ -74,12 +74,16 @@ bool has_barrier();
 
 // Head of the list of every context.
 Context* all_contexts();
+extern std::atomic<Context*> every_context;
 
 // A barrier aborts the sequences that run in the context: it may be closed from outside (slots/reclaim.cpp).
 bool is_closable(const Context* context);
 
+// Written once, at start-up.
+extern bool per_cpu;
+
 // true: threads share the contexts of CPUs.
-bool is_per_cpu();
+inline bool is_per_cpu() { return per_cpu; }
 
 inline std::uint32_t current_id() {
   return std::atomic_ref(*const_cast<std::uint32_t*>(arch::brimful_thread.context_id))

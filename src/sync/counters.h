@@ -10,6 +10,10 @@
 #include <atomic>
 #include <cstdint>
 
+namespace brimful {
+struct Anatomy;  // debug/anatomy.h
+}
+
 namespace brimful::sync {
 
 // Numbers of one lock, or sums over many, since the process began.
@@ -31,6 +35,8 @@ struct LockUse {
 };
 
 class LockCounters {
+  friend struct ::brimful::Anatomy;
+
  public:
   // The holder took the lock at once.
   void count() { add(acquisitions_, 1); }

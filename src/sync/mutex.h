@@ -64,6 +64,8 @@ void lock_contended(Futex& futex, LockCounters& counters);
 
 template <Rank kRank>
 class Mutex {
+  friend struct ::brimful::Anatomy;
+
  public:
   void lock() {
     wait_for(kRank);

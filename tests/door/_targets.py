@@ -17,6 +17,7 @@ SHORTENED: dict[str, tuple[str, ...]] = {
     "run": ("RUN_SECONDS=1",),
     "quick": (),
     "test": ("TESTS=release.cli",),
+    "test-arm64": ("KERNEL=--quick --kernel 6.1 --only oracle",),
     "test-long": ("TESTS=release.study.class.abi.long",),
     "repeat": ("TESTS=release.cli.test_manual", "N=2"),
     "bench": ("BENCH=--workloads larson --rounds 1:1 --budget 20s --allocators brimful",),
@@ -39,7 +40,7 @@ def listed() -> list[str]:
         text=True,
         check=True,
     )
-    return re.findall(r"^  make ([a-z-]+)", done.stdout, re.MULTILINE)
+    return re.findall(r"^  make ([a-z0-9-]+)", done.stdout, re.MULTILINE)
 
 
 def calls(task: str) -> list[tuple[str, ...]]:

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -134,25 +135,66 @@ class LooksTest(unittest.TestCase):
             self.assertIn("main (lost_chain)", group["stack"])
             self.assertEqual(look("--suppressions", rules, process.pid).returncode, 0)
 
-    def test_a_core_tells_what_the_process_does(self) -> None:
+    def core_of(self, process: subprocess.Popen[str]) -> Path:
+        """The core that a program in self.folder leaves."""
         pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
         if pattern.startswith(("|", "/")):
             self.skipTest(f"core files go elsewhere: {pattern}")
-        resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
-        with Running(program(self.folder, "classes"), cwd=self.folder) as process:
-            alive = json.loads(look("--json", process.pid).stdout)
-            process.send_signal(6)
-            process.wait()
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_CORE, (most, most))
+        process.send_signal(6)
+        process.wait()
         cores = [path for path in self.folder.iterdir() if path.name.startswith("core")]
         if not cores:
             self.skipTest("this machine writes no core files")
-        dead = json.loads(look("--json", cores[0]).stdout)
+        return cores[0]
+
+    def test_a_core_tells_what_the_process_does(self) -> None:
+        with Running(program(self.folder, "classes"), cwd=self.folder) as process:
+            alive = json.loads(look("--json", process.pid).stdout)
+            core = self.core_of(process)
+        dead = json.loads(look("--json", core).stdout)
         for key in ("lost", "behind", "possibly", "live"):
             self.assertEqual(dead[key], alive[key], key)
         self.assertEqual([g["type"] for g in dead["groups"]], [g["type"] for g in alive["groups"]])
         cut = self.folder / "cut"
-        cut.write_bytes(cores[0].read_bytes()[:200000])
+        cut.write_bytes(core.read_bytes()[:200000])
         self.assert_refused(look(cut), "is cut off")
+
+    def test_a_core_has_all_of_the_heap_and_nothing_of_what_was_never_used(self) -> None:
+        for reserve in ("32G", "4M"):  # the latter in many windows
+            environment = planted.environment(BRIMFUL_RESERVE=reserve)
+            with Running(
+                program(self.folder, "grown"), environment=environment, cwd=self.folder
+            ) as process:
+                cores: list[Path] = []
+                if shutil.which("gcore"):
+                    command = ["gcore", "-o", str(self.folder / "gdb"), str(process.pid)]
+                    subprocess.run(command, capture_output=True, check=False)
+                    cores += self.folder.glob("gdb.*")
+                cores.append(self.core_of(process))
+            for core in cores:
+                # gdb before version 15 writes holes out, and each reservation of ours would be 32 GiB.
+                self.assertLess(core.stat().st_size, 1 << 30, core.name)
+                seen = json.loads(look("--json", core).stdout)
+                self.assertEqual(seen["lost"]["count"], 0, core.name)
+                self.assertGreaterEqual(seen["live"]["count"], 400, core.name)
+                core.unlink()
+
+    def test_a_core_names_stacks_while_its_files_are_those_that_it_was_of(self) -> None:
+        path = program(self.folder, "lost_chain")
+        environment = planted.environment(BRIMFUL_PROF="1")
+        with Running(path, environment=environment, cwd=self.folder) as process:
+            [alive] = json.loads(look("--json", process.pid).stdout)["groups"]
+            core = self.core_of(process)
+        [dead] = json.loads(look("--json", core).stdout)["groups"]
+        self.assertEqual(dead["stack"], alive["stack"])
+        self.assertEqual(dead["stack"][0], "plant (lost_chain)")
+        # Another build at the same place: its names would be wrong and look right.
+        path.write_bytes(program(self.folder, "lost_ring").read_bytes())
+        [other] = json.loads(look("--json", core).stdout)["groups"]
+        self.assertRegex(other["stack"][0], r"^lost_chain\+0x[0-9a-f]+ \(lost_chain\)$")
+        self.assertEqual(other["addresses"], dead["addresses"])
 
     def test_diff_tells_growth(self) -> None:
         reports = []

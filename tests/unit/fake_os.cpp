@@ -62,6 +62,10 @@ bool fake_map_hugetlb(std::uintptr_t address, std::size_t bytes, unsigned /*page
 }
 
 bool fake_advise(std::uintptr_t address, std::size_t bytes, os::Advice advice) {
+  if (advice == os::Advice::kNoDump || advice == os::Advice::kDump) {
+    current->dumps.push_back({{address, bytes}, advice});
+    return os::linux_calls().advise(address, bytes, advice);
+  }
   if (current->enter(Call::kAdvise)) return false;
   current->advices.push_back({{address, bytes}, advice});
   if (advice == os::Advice::kPopulate) {

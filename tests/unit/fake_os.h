@@ -84,7 +84,8 @@ class FakeOs {
   os::HugepageMode hugepage_mode = os::HugepageMode::kMadvise;
   std::size_t mode_questions = 0;
   std::size_t residence_questions = 0;
-  std::vector<Advised> advices;
+  std::vector<Advised> advices;  // but for these:
+  std::vector<Advised> dumps;
   // What touching and populating cost by the fake clock, for each page, and for each hugepage that is advised. With
   // `only_pretends` none of it is done: the kernel's pages stay where they are.
   bool only_pretends = false;

@@ -115,6 +115,26 @@ TEST(PageHeap, AddsWindowsThatServeTheSameTable) {
   EXPECT_EQ(heap.pages.purge(UINT64_MAX, SIZE_MAX, 1), 40 * GranuleCount(20).bytes());
 }
 
+TEST(PageHeap, LeavesOutOfCoreFilesWhatOfAWindowWasNeverUsed) {
+  OwnPageHeap heap;
+  heap.allocate(1, kGranuleBytes);
+  EXPECT_TRUE(heap.os.dumps.empty()) << "a small heap costs no call";
+  while (heap.has_room(70)) heap.allocate(static_cast<std::uint32_t>(1 + heap.live.size() % 70), kGranuleBytes);
+  ASSERT_FALSE(heap.os.dumps.empty());
+  const auto [rest, advice] = heap.os.dumps[0];
+  EXPECT_EQ(advice, os::Advice::kNoDump);
+  EXPECT_EQ(rest.start + rest.bytes, heap.window_end);
+  const auto is_dumped = [&](std::uint64_t address) {
+    return address < rest.start || std::any_of(heap.os.dumps.begin() + 1, heap.os.dumps.end(), [&](const auto& dump) {
+             EXPECT_EQ(dump.advice, os::Advice::kDump);
+             return address - dump.range.start < dump.range.bytes;
+           });
+  };
+  for (const auto& [start, granules] : heap.live) {
+    for (std::uint32_t n = 0; n < granules; ++n) ASSERT_TRUE(is_dumped(start + n * kGranuleBytes));
+  }
+}
+
 // A block with a mapping of its own may lie right behind a window, and the table has an answer for it.
 TEST(PageHeap, HasNoTableThatLeadsFromBehindASmallWindowToAnObject) {
   for (const std::size_t mib : {2, 32, 64, 130, 255, 300}) {

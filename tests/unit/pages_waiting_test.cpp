@@ -26,7 +26,7 @@ class Waiting : public ::testing::Test {
     const std::uint64_t start = heap.pages.allocate(granules, kGranuleBytes);
     ASSERT_NE(start, 0U);
     heap.pages.free(start, granules, now_ms_);
-    note_freed();
+    note_freed(now_ms_, granules.bytes());
   }
 
   std::uint64_t now_ms_ = 0;

@@ -110,10 +110,10 @@ TEST_P(FreePages, OfTheIndexGoBackAtTheThirdLook) {
   FakeOs os;
   const slots::SlowScope scope;
   for (std::uint64_t look = 0; look < 2; ++look) {
-    slots::purge_idle_pages(later_ms += 1000);
+    slots::purge_idle_pages(later_ms += 1000, 0);
     EXPECT_EQ(purged_bytes(os), 0U);
   }
-  slots::purge_idle_pages(later_ms += 1000);
+  slots::purge_idle_pages(later_ms += 1000, 0);
   EXPECT_GT(purged_bytes(os), objects.size() * bytes / 64 * 63 / 2);
   expect_survivors(objects, bytes);
   config::options.purge_delay_ms = -1;

@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from .. import locate, program
+from .. import locate, options, program
 from .samples import FormatError, Recording
 from .stacks import Amount, Stack, flat_and_cumulative, functions, subtract, total
 
@@ -54,21 +54,9 @@ def prof(
         None, metavar="FILE", help="Write folded stacks; - is standard output."
     ),
     top: int = typer.Option(20, "--top", min=1, help="How many functions are shown."),
-    as_json: bool = typer.Option(False, "--json", help="Print the view as JSON."),
-    conf: list[str] = typer.Option(
-        [],
-        "--conf",
-        metavar='"KEY:VALUE,..."',
-        show_default=False,
-        help="With -- COMMAND: options of the library.",
-    ),
-    lib: str = typer.Option(
-        None,
-        "--lib",
-        metavar="PATH",
-        show_default=False,
-        help="With -- COMMAND: library to preload.",
-    ),
+    as_json: bool = options.AS_JSON,
+    conf: list[str] = options.CONF,
+    lib: str = options.LIBRARY,
 ) -> int:
     """Who allocated what a program holds, by sampling it while it runs.
 

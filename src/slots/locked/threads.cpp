@@ -8,6 +8,9 @@
 
 namespace brimful::slots {
 
+constinit bool per_cpu = false;
+constinit std::atomic<Context*> every_context{nullptr};
+
 void choose_mode() {}
 
 void describe_mode(Line& description) {
@@ -26,7 +29,6 @@ std::uint32_t contexts_covered() { return 0; }
 Context* context_of(std::uint32_t) { return nullptr; }
 Context* current_context() { return nullptr; }
 Context* all_contexts() { return nullptr; }
-bool is_per_cpu() { return false; }
 bool is_closable(const Context*) { return false; }
 bool has_barrier() { return false; }
 void orphan_other_threads() {}

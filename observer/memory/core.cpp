@@ -3,7 +3,7 @@
 // ELF core files (core(5)): PT_LOAD segments are the memory, NT_PRSTATUS and its like the registers of each thread, NT_FILE
 // which file was mapped where. What the core left out of files is read from the files, for names of types only: a page that
 // is not in the core holds no pointer that the program wrote.
-#include "leaks/core_target.h"
+#include "memory/core.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
-#include "leaks/anatomy_reader.h"
-
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 namespace {
 
 class CoreTarget : public Target {
@@ -33,47 +33,40 @@ class CoreTarget : public Target {
 
   bool open() {
     if (!map() || !read_segments()) return false;
-    if (!anatomy_.find(mappings_, reader_)) return fail(anatomy_.error());
+    if (!anatomy_.find(mappings_, reader())) return fail(anatomy_.error());
     return true;
   }
 
-  bool read_heap(HeapView& view) override {
-    view.mappings = mappings_;
-    std::string why;
-    return ::brimful::observer::leaks::read_heap(anatomy_, reader_, view, &why) || fail(why);
+  bool read(std::uint64_t address, void* into, std::size_t bytes) override { return read(address, into, bytes, true); }
+  bool read_held(std::uint64_t address, void* into, std::size_t bytes) override {
+    return read(address, into, bytes, false);
   }
 
-  bool read(std::uint64_t address, void* into, std::size_t bytes) override {
-    while (bytes > 0) {
-      const Segment* const segment = segment_at(address);
-      if (segment == nullptr) return false;
-      const std::uint64_t offset = address - segment->start;
-      std::size_t part = 0;
-      if (offset < segment->file_bytes) {
-        part = std::min<std::uint64_t>(bytes, segment->file_bytes - offset);
-        std::memcpy(into, data_ + segment->offset + offset, part);
-      } else {
-        part = std::min<std::uint64_t>(bytes, segment->bytes - offset);
-        if (!read_file(address, into, part)) return false;
-      }
-      into = static_cast<char*>(into) + part;
-      address += part;
-      bytes -= part;
-    }
-    return true;
-  }
-
-  Anatomy& anatomy() override { return anatomy_; }
   bool mappings(std::vector<Mapping>& into) override {
     into = mappings_;
     return true;
   }
+
+  std::string maps() override {
+    std::string text;
+    for (const Mapping& mapping : mappings_) {
+      const File* const file = file_at(mapping.start);
+      char line[128];
+      // No number of a device or a file: a core names none.
+      std::snprintf(line, sizeof line, "%" PRIx64 "-%" PRIx64 " %c%c%cp %" PRIx64 " 0:0 0 ", mapping.start, mapping.end,
+                    mapping.is_readable ? 'r' : '-', mapping.is_writable ? 'w' : '-', mapping.is_executable ? 'x' : '-',
+                    file == nullptr ? 0 : file->offset + (mapping.start - file->start));
+      text += line + mapping.path + "\n";
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string root() const override { return "/"; }
   std::vector<std::uint64_t> kernel_words() override { return {}; }
-  std::uint64_t sample_control() override { return 0; }
   std::vector<ThreadState> threads() override { return threads_; }
   [[nodiscard]] pid_t pid() const override { return 0; }
   [[nodiscard]] std::string program() const override { return path_; }
-  [[nodiscard]] std::string error() const override { return error_; }
+  [[nodiscard]] std::string name() const override { return path_; }
 
  private:
   struct Segment {
@@ -89,9 +82,24 @@ class CoreTarget : public Target {
     std::string path;
   };
 
-  bool fail(const std::string& why) {
-    error_ = path_ + ": " + why;
-    return false;
+  bool read(std::uint64_t address, void* into, std::size_t bytes, bool with_files) const {
+    while (bytes > 0) {
+      const Segment* const segment = segment_at(address);
+      if (segment == nullptr) return false;
+      const std::uint64_t offset = address - segment->start;
+      std::size_t part = 0;
+      if (offset < segment->file_bytes) {
+        part = std::min<std::uint64_t>(bytes, segment->file_bytes - offset);
+        std::memcpy(into, data_ + segment->offset + offset, part);
+      } else {
+        part = std::min<std::uint64_t>(bytes, segment->bytes - offset);
+        if (!with_files || !read_file(address, into, part)) return false;
+      }
+      into = static_cast<char*>(into) + part;
+      address += part;
+      bytes -= part;
+    }
+    return true;
   }
 
   bool map() {
@@ -144,9 +152,7 @@ class CoreTarget : public Target {
       mappings_.push_back(std::move(mapping));
     }
     for (Mapping& mapping : mappings_) {
-      for (const File& file : files_) {
-        if (file.start <= mapping.start && mapping.start < file.end) mapping.path = file.path;
-      }
+      if (const File* const file = file_at(mapping.start)) mapping.path = file->path;
     }
     std::sort(mappings_.begin(), mappings_.end(), [](const Mapping& a, const Mapping& b) { return a.start < b.start; });
     std::sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) { return a.start < b.start; });
@@ -157,8 +163,8 @@ class CoreTarget : public Target {
     const std::uint64_t end = from + bytes;
     Elf64_Nhdr note = {};
     while (from + sizeof note <= end && at(from, note)) {
-      const std::uint64_t content = from + sizeof note + (note.n_namesz + 3U) / 4 * 4;
-      from = content + (note.n_descsz + 3U) / 4 * 4;
+      const std::uint64_t content = from + sizeof note + (note.n_namesz + std::uint64_t{3}) / 4 * 4;
+      from = content + (note.n_descsz + std::uint64_t{3}) / 4 * 4;
       if (from > end) return;
       if (note.n_type == NT_PRSTATUS && note.n_descsz >= sizeof(elf_prstatus)) {
         elf_prstatus status = {};
@@ -170,8 +176,9 @@ class CoreTarget : public Target {
       } else if ((note.n_type == NT_PRFPREG || note.n_type == NT_X86_XSTATE) && !threads_.empty()) {
         std::vector<std::uint64_t>& words = threads_.back().words;
         const std::size_t before = words.size();
-        words.resize(before + note.n_descsz / 8);
-        std::memcpy(words.data() + before, data_ + content, note.n_descsz / 8 * 8);
+        const std::size_t count = note.n_descsz / sizeof words[0];
+        words.resize(before + count);
+        std::memcpy(words.data() + before, data_ + content, count * sizeof words[0]);
       } else if (note.n_type == NT_FILE) {
         read_files(content, note.n_descsz);
       }
@@ -194,6 +201,12 @@ class CoreTarget : public Target {
     }
   }
 
+  [[nodiscard]] const File* file_at(std::uint64_t address) const {
+    const auto found = std::find_if(files_.begin(), files_.end(),
+                                    [address](const File& f) { return f.start <= address && address < f.end; });
+    return found == files_.end() ? nullptr : &*found;
+  }
+
   const Segment* segment_at(std::uint64_t address) const {
     const auto behind = std::upper_bound(segments_.begin(), segments_.end(), address,
                                          [](std::uint64_t a, const Segment& s) { return a < s.start; });
@@ -203,26 +216,21 @@ class CoreTarget : public Target {
   }
 
   bool read_file(std::uint64_t address, void* into, std::size_t bytes) const {
-    for (const File& file : files_) {
-      if (address < file.start || address + bytes > file.end) continue;
-      std::ifstream stream(file.path, std::ios::binary);
-      stream.seekg(static_cast<std::streamoff>(file.offset + (address - file.start)));
-      stream.read(static_cast<char*>(into), static_cast<std::streamsize>(bytes));
-      return stream.gcount() == static_cast<std::streamsize>(bytes);
-    }
-    return false;
+    const File* const file = file_at(address);
+    if (file == nullptr || address + bytes > file->end) return false;
+    std::ifstream stream(file->path, std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(file->offset + (address - file->start)));
+    stream.read(static_cast<char*>(into), static_cast<std::streamsize>(bytes));
+    return stream.gcount() == static_cast<std::streamsize>(bytes);
   }
 
   std::string path_;
-  std::string error_;
   const std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::vector<Segment> segments_;
   std::vector<Mapping> mappings_;
   std::vector<File> files_;
   std::vector<ThreadState> threads_;
-  Anatomy anatomy_;
-  Read reader_ = [this](std::uint64_t address, void* into, std::size_t bytes) { return read(address, into, bytes); };
 };
 
 }  // namespace
@@ -234,4 +242,4 @@ std::unique_ptr<Target> open_core(const std::string& path, std::string* error) {
   return nullptr;
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Copying with process_vm_readv: one call takes up to 1,024 parts.
-#include "leaks/image.h"
+#include "memory/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "leaks/visit_words.h"
-
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 namespace {
 
 constexpr std::uint64_t kMostPart = std::uint64_t{1} << 20;  // so that threads get equal shares
@@ -45,7 +43,7 @@ bool Image::prepare(std::uint64_t bytes, std::uint64_t most_bytes) {
     madvise(room_, room_bytes_, MADV_HUGEPAGE);
   }
   constexpr int kPopulateWrite = 23;  // Linux 5.14; before it, pages come while copying
-  madvise(room_, std::min(bytes, room_bytes_) / kPage * kPage, kPopulateWrite);
+  madvise(room_, std::min(bytes, room_bytes_) / kPageBytes * kPageBytes, kPopulateWrite);
   return true;
 }
 
@@ -65,16 +63,16 @@ void Image::clear() {
 
 void Image::find_pages(int pagemap, std::size_t number, std::vector<Part>& parts) {
   Piece& piece = pieces_[number];
-  const std::uint64_t pages = (piece.bytes + kPage - 1) / kPage;
+  const std::uint64_t pages = (piece.bytes + kPageBytes - 1) / kPageBytes;
   std::byte* const to = room_ + used_bytes_;
   piece.data = to;
-  used_bytes_ += pages * kPage;
+  used_bytes_ += pages * kPageBytes;
   Bits present(pages);
   bool has_all = true;
   std::vector<std::uint64_t> entries(std::min<std::uint64_t>(pages, 1 << 16));
   for (std::uint64_t page = 0; page < pages;) {
     const std::uint64_t wanted = std::min<std::uint64_t>(pages - page, entries.size());
-    const auto offset = static_cast<off_t>((piece.start / kPage + page) * sizeof(std::uint64_t));
+    const auto offset = static_cast<off_t>((piece.start / kPageBytes + page) * sizeof(std::uint64_t));
     const ssize_t got = pagemap < 0 ? -1 : pread(pagemap, entries.data(), wanted * sizeof(std::uint64_t), offset);
     const std::uint64_t known = got > 0 ? static_cast<std::uint64_t>(got) / sizeof(std::uint64_t) : 0;
     for (std::uint64_t n = 0; n < (known > 0 ? known : wanted); ++n, ++page) {
@@ -87,12 +85,12 @@ void Image::find_pages(int pagemap, std::size_t number, std::vector<Part>& parts
         continue;
       }
       present.set(page);
-      const std::uint64_t from = piece.start + page * kPage;
+      const std::uint64_t from = piece.start + page * kPageBytes;
       if (!parts.empty() && parts.back().from + parts.back().bytes == from &&
-          parts.back().to + parts.back().bytes == to + page * kPage && parts.back().bytes < kMostPart) {
-        parts.back().bytes += kPage;
+          parts.back().to + parts.back().bytes == to + page * kPageBytes && parts.back().bytes < kMostPart) {
+        parts.back().bytes += kPageBytes;
       } else {
-        parts.push_back({from, to + page * kPage, kPage});
+        parts.push_back({from, to + page * kPageBytes, kPageBytes});
       }
     }
   }
@@ -104,7 +102,7 @@ void Image::find_pages(int pagemap, std::size_t number, std::vector<Part>& parts
 
 bool Image::make_room() {
   std::uint64_t total = 0;
-  for (const Piece& piece : pieces_) total += (piece.bytes + kPage - 1) / kPage * kPage;
+  for (const Piece& piece : pieces_) total += (piece.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   return total <= room_bytes_ || prepare(0, total);
 }
 
@@ -113,13 +111,13 @@ bool Image::copy_by(const std::function<bool(std::uint64_t from, void* to, std::
   for (Piece& piece : pieces_) {
     std::byte* const to = room_ + used_bytes_;
     piece.data = to;
-    Bits present((piece.bytes + kPage - 1) / kPage);
-    for (std::uint64_t at = 0; at < piece.bytes; at += kPage) {
-      if (!read(piece.start + at, to + at, kPage)) continue;
-      present.set(at / kPage);
-      copied_bytes_ += kPage;
+    Bits present((piece.bytes + kPageBytes - 1) / kPageBytes);
+    for (std::uint64_t at = 0; at < piece.bytes; at += kPageBytes) {
+      if (!read(piece.start + at, to + at, kPageBytes)) continue;
+      present.set(at / kPageBytes);
+      copied_bytes_ += kPageBytes;
     }
-    used_bytes_ += (piece.bytes + kPage - 1) / kPage * kPage;
+    used_bytes_ += (piece.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
     present_.push_back(std::move(present));
     piece.present = &present_.back();
   }
@@ -173,4 +171,4 @@ bool Image::copy(pid_t pid) {
   return errno == 0;
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory

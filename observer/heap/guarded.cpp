@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// leaks/guarded.h.
-#include "leaks/guarded.h"
+// heap/guarded.h.
+#include "heap/guarded.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::heap {
 namespace {
 
 using meta::GuardPool;
@@ -30,9 +30,9 @@ constexpr std::uint32_t kMostSlots = 1 << 16;
 
 }  // namespace
 
-bool read_guarded(Anatomy& anatomy, const Read& read, GuardedObjects& into) {
+bool read_guarded(std::uint64_t pool_address, const memory::Read& read, GuardedObjects& into) {
   Head<sizeof(GuardPool)> pool;
-  if (!read(anatomy["guards.pool"], pool.data(), pool.size())) return false;
+  if (!read(pool_address, pool.data(), pool.size())) return false;
   const auto records = field<std::uint64_t>(pool, offsetof(GuardPool, records));
   const auto bytes = field<std::uint64_t>(pool, offsetof(GuardPool, bytes));
   const auto slots = field<std::uint32_t>(pool, offsetof(GuardPool, slots));
@@ -54,4 +54,4 @@ bool read_guarded(Anatomy& anatomy, const Read& read, GuardedObjects& into) {
   return true;
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::heap

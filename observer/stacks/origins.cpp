@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // The samples of a process, read once; names are looked up for the stacks that are asked for.
-#include "leaks/origins.h"
+#include "stacks/origins.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
 
+#include "memory/process.h"
 #include "stacks/live_samples.h"
 #include "stacks/modules.h"
 #include "stacks/names.h"
 #include "stacks/perf_map.h"
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::stacks {
 namespace {
 
 constexpr std::size_t kMostFrames = 24;
@@ -32,36 +32,37 @@ std::string text_of_file(const std::string& path) {
 
 Origins::Origins() = default;
 
-Origins::~Origins() {
-  if (root_ >= 0) close(root_);
-}
+Origins::~Origins() = default;
 
-void Origins::read(pid_t pid, std::uint64_t control) {
+void Origins::read(memory::Target& target) {
+  const std::uint64_t control = target.sample_control();
   if (control == 0) return;
-  const std::string folder = "/proc/" + std::to_string(pid);
-  root_ = open((folder + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root_ < 0) return;
-  const stacks::Read read = [pid](std::uint64_t address, void* into, std::size_t bytes) {
-    return stacks::read_process(pid, address, into, bytes);
+  const int root = open(target.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return;
+  // What files say is asked of the files, if they are still those that were mapped.
+  const memory::Read read = [&target](std::uint64_t address, void* into, std::size_t bytes) {
+    return target.read_held(address, into, bytes);
   };
-  modules_ = std::make_unique<stacks::Modules>(root_, read, 0);
-  samples_ = std::make_unique<stacks::Samples>(*modules_, read);
-  modules_->update(text_of_file(folder + "/maps"));
-  jit_ = std::make_unique<stacks::PerfMap>(text_of_file(folder + "/root/tmp/perf-" + std::to_string(pid) + ".map"));
-  stacks::LiveSamples live(pid, control);
+  modules_ = std::make_unique<Modules>(root, read, 0);
+  samples_ = std::make_unique<Samples>(*modules_, read);
+  modules_->update(target.maps());
+  const pid_t pid = target.pid();
+  const std::string map = "/tmp/perf-" + std::to_string(memory::inner_number(pid)) + ".map";
+  jit_ = std::make_unique<PerfMap>(pid == 0 ? std::string() : text_of_file(target.root() + map));
+  LiveSamples live = pid == 0 ? LiveSamples(read, control) : LiveSamples(pid, control);
   if (!live.look() || !live.poll(*samples_)) return;
-  for (const stacks::Sample& sample : samples_->samples()) {
+  for (const Sample& sample : samples_->samples()) {
     if (sample.freed_ns == 0 && sample.allocation >= 0) stack_at_[sample.address] = sample.allocation;
   }
 }
 
 std::string Origins::name_of(int location) const {
-  const stacks::Location& where = samples_->locations()[static_cast<std::size_t>(location)];
+  const Location& where = samples_->locations()[static_cast<std::size_t>(location)];
   if (where.function >= 0) {
-    const stacks::PythonFunction& function = samples_->functions()[static_cast<std::size_t>(where.function)];
+    const PythonFunction& function = samples_->functions()[static_cast<std::size_t>(where.function)];
     return function.name + " (" + file_name(function.file) + ")";
   }
-  const bool has_file = where.place.module != stacks::kNoFile;
+  const bool has_file = where.place.module != kNoFile;
   const std::string module = has_file ? file_name(modules_->path(where.place.module)) : "JIT";
   if (module.compare(0, 10, "libbrimful") == 0) return "";
   const auto lines = stacks::names_of(*modules_, *jit_, where.place);
@@ -86,7 +87,7 @@ std::vector<std::string> Origins::of(std::uint64_t address) const {
 
 std::vector<std::string> Origins::allocation(std::uint64_t number) const {
   if (samples_ == nullptr) return {};
-  for (const stacks::Sample& sample : samples_->samples()) {
+  for (const Sample& sample : samples_->samples()) {
     if (sample.number == number) return names_of(sample.allocation);
   }
   return {};
@@ -94,10 +95,10 @@ std::vector<std::string> Origins::allocation(std::uint64_t number) const {
 
 std::vector<std::string> Origins::release(std::uint64_t number) const {
   if (samples_ == nullptr) return {};
-  for (const stacks::Sample& sample : samples_->samples()) {
+  for (const Sample& sample : samples_->samples()) {
     if (sample.number == number) return names_of(sample.release);
   }
   return {};
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::stacks

@@ -2,12 +2,12 @@
 //
 // Finding the anatomy, by its first 16 bytes in memory of files that the linker has written to: so programs without symbols
 // and static ones are known, too.
-#include "leaks/anatomy_reader.h"
+#include "memory/anatomy.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 namespace {
 
 // Not in one piece, so that this program is not taken for one with the library.
@@ -84,4 +84,4 @@ std::uint64_t Anatomy::operator[](const char* name) {
   return 0;
 }
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory

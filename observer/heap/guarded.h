@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "leaks/anatomy_reader.h"
+#include "memory/anatomy.h"
+#include "memory/mapping.h"
 #include "meta/guard_record.h"
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::heap {
 
 struct Guarded {
   std::uint64_t start;
@@ -27,6 +28,6 @@ struct GuardedObjects {
 };
 
 // false: they can't be read.
-bool read_guarded(Anatomy& anatomy, const Read& read, GuardedObjects& into);
+bool read_guarded(std::uint64_t pool_address, const memory::Read& read, GuardedObjects& into);
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::heap

@@ -3,21 +3,19 @@
 // Where lost objects were allocated, as far as they were sampled: the stacks of the samples that still live, by address.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "memory/target.h"
+
 namespace brimful::observer::stacks {
+
 class Modules;
 class PerfMap;
 class Samples;
-}  // namespace brimful::observer::stacks
-
-namespace brimful::observer::leaks {
 
 class Origins {
  public:
@@ -26,8 +24,9 @@ class Origins {
   Origins(const Origins&) = delete;
   Origins& operator=(const Origins&) = delete;
 
-  // Reads the samples of a process by the address of their control block. Where there are none, nothing is known later.
-  void read(pid_t pid, std::uint64_t control);
+  // Reads the samples of a process or a core. Where there are none, nothing is known later. Of a core those functions have names
+  // whose files are still there, with the build-id that the core says.
+  void read(memory::Target& target);
   // "function (module)", the innermost first, without the library's own; empty: not known.
   [[nodiscard]] std::vector<std::string> of(std::uint64_t address) const;
   // The same of the sample of that number, live or freed: its allocation, or its free.
@@ -38,11 +37,10 @@ class Origins {
   [[nodiscard]] std::string name_of(int location) const;
   [[nodiscard]] std::vector<std::string> names_of(int stack) const;
 
-  int root_ = -1;
-  std::unique_ptr<stacks::Modules> modules_;
-  std::unique_ptr<stacks::Samples> samples_;
-  std::unique_ptr<stacks::PerfMap> jit_;
+  std::unique_ptr<Modules> modules_;
+  std::unique_ptr<Samples> samples_;
+  std::unique_ptr<PerfMap> jit_;
   std::unordered_map<std::uint64_t, int> stack_at_;
 };
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::stacks

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "leaks/look.h"
+#include "memory/target.h"
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 
 // nullptr: *error says why in one line.
 std::unique_ptr<Target> open_core(const std::string& path, std::string* error);
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory

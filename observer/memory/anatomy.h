@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The library's anatomy (src/debug/anatomy.h) as a tool sees it, and the heap read by it.
+// The library's anatomy (src/debug/anatomy.h) as a tool sees it.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "leaks/look.h"
+#include "memory/mapping.h"
 
-namespace brimful::observer::leaks {
-
-// Reads an exact stretch of the target's memory. false: not all of it is there.
-using Read = std::function<bool(std::uint64_t address, void* into, std::size_t bytes)>;
+namespace brimful::observer::memory {
 
 class Anatomy {
  public:
@@ -35,7 +32,4 @@ class Anatomy {
   std::string error_;
 };
 
-// Reads slabs and blocks, and what is live of them, into `view`, whose mappings are filled in. false: *error says why.
-bool read_heap(Anatomy& anatomy, const Read& read, HeapView& view, std::string* error);
-
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory

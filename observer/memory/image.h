@@ -19,9 +19,9 @@
 #include <functional>
 #include <vector>
 
-#include "leaks/objects.h"
+#include "memory/piece.h"
 
-namespace brimful::observer::leaks {
+namespace brimful::observer::memory {
 
 // Which of an area's pages can hold pointers.
 enum class Pages : std::uint8_t {
@@ -69,4 +69,4 @@ class Image {
   std::uint64_t copied_bytes_ = 0;
 };
 
-}  // namespace brimful::observer::leaks
+}  // namespace brimful::observer::memory
