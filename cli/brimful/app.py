@@ -109,6 +109,13 @@ def _root(
 def _run(
     command: list[str] = typer.Argument(..., metavar="-- COMMAND [ARGUMENT]..."),
     conf: list[str] = options.CONF,
+    guards: str = typer.Option(
+        None,
+        "--guards",
+        metavar="all|off|N",
+        show_default=False,
+        help="How many small objects are guarded, so that overflows and uses after free are found.",
+    ),
     lib: str = options.LIBRARY,
 ) -> None:
     """Run COMMAND with libbrimful.so preloaded.
@@ -116,7 +123,13 @@ def _run(
     The exit code is COMMAND's; 125 if brimful itself failed, 126 if COMMAND cannot be executed,
     127 if it was not found.
     """
-    raise typer.Exit(run_command.start(list(conf), lib, list(command)))
+    settings = list(conf)
+    if guards is not None:
+        try:
+            settings.append(f"guards:{run_command.guards(guards)}")
+        except run_command.UsageError as error:
+            raise typer.BadParameter(str(error)) from error
+    raise typer.Exit(run_command.start(settings, lib, list(command)))
 
 
 @app.command("leaks", context_settings=WITH_SHORT_HELP, no_args_is_help=False)

@@ -51,15 +51,28 @@ inline Fault fault_of(const void* context) {
   return fault;
 }
 
+#if defined(__x86_64__)
+// The length of FF /2, a call by a register or a word of memory, from the byte behind FF on.
+inline int length_of_call(const unsigned char* modrm) {
+  constexpr int kSib = 4;
+  constexpr int kDisp32 = 5;
+  const int mode = *modrm >> 6;
+  const int base = *modrm & 7;
+  const int sib = mode != 3 && base == kSib ? 1 : 0;
+  const bool is_disp32 = mode == 2 || (mode == 0 && (base == kDisp32 || (sib != 0 && (modrm[1] & 7) == kDisp32)));
+  return 2 + sib + (is_disp32 ? 4 : mode == 1 ? 1 : 0);
+}
+#endif
+
 // Whether the bytes before `address`, eight of which can be read, are an instruction that calls: then it may be where a
 // call returns to.
 inline bool is_behind_call(std::uint64_t address) {
 #if defined(__x86_64__)
   const auto* at = reinterpret_cast<const unsigned char*>(address);
   if (at[-5] == 0xE8) return true;
-  // FF /2: call by a register or a word of memory, 2 to 7 bytes long.
   for (int length = 2; length <= 7; ++length) {
-    if (at[-length] == 0xFF && (at[-length + 1] & 0x38) == 0x10) return true;
+    const unsigned char* modrm = at - length + 1;
+    if (at[-length] == 0xFF && (*modrm & 0x38) == 0x10 && length_of_call(modrm) == length) return true;
   }
   return false;
 #elif defined(__aarch64__)

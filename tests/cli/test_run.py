@@ -338,6 +338,14 @@ class TheSettings(TemporaryFolder):
         self.assertEqual(self.conf("--conf", "front_end:thread"), "front_end:thread")
         self.assertEqual(self.conf("--conf=front_end:thread"), "front_end:thread")
 
+    def test_guards_are_an_option_of_the_library(self) -> None:
+        for word, number in (("all", "1"), ("off", "0"), ("500", "500")):
+            self.assertEqual(self.conf("--guards", word), f"guards:{number}")
+        for word in ("some", "-1", ""):
+            wrong = launch("run", f"--guards={word}", "--", "true")
+            self.assertEqual(wrong.returncode, 125)
+            self.assertIn("--guards", wrong.stderr)
+
     def test_several_confs_are_joined_in_order(self) -> None:
         two = ["--conf", "front_end:thread,", "--conf", "tier:hardened"]
         self.assertEqual(self.conf(*two), "front_end:thread,tier:hardened")

@@ -343,7 +343,7 @@ def guarded_cases() -> list[GuardedCase]:
         count = f"{distance} bytes? behind the end of the 64-byte object 0x"
         for how, words in (("write", "write to "), ("read", "read from ")):
             given = ("overflow", how, 64, distance)
-            calls = (f"{how}_at", end)
+            calls: tuple[str, ...] = (f"{how}_at", end)
             cases.append(
                 GuardedCase(
                     "guarded_access", given, "buffer overflow: " + words, count, segv, calls
@@ -382,14 +382,14 @@ def guarded_cases() -> list[GuardedCase]:
         cases.append(
             GuardedCase(call, ("before", 64, distance), fault, place, abort, ("main", end))
         )
-    for what, fault, place, calls in (
+    for what, fault, place, stacks in (
         ("twice", "double free: free", ": the 61-byte object .* is already free", 3),
         ("interior", "interior pointer: free", ": 16 bytes into the 61-byte object", 2),
         ("misaligned", "misaligned pointer: free", ": 8 bytes into the 61-byte object", 2),
         ("realloc", "use after free: realloc", ": the 61-byte object .* is already free", 3),
         ("usable", "use after free: malloc_usable_size", ": the 61-byte object .* is", 3),
     ):
-        cases.append(GuardedCase(call, (what, 61), fault + r"\(", place, abort, ("main",) * calls))
+        cases.append(GuardedCase(call, (what, 61), fault + r"\(", place, abort, ("main",) * stacks))
     return cases
 
 
@@ -456,13 +456,13 @@ def check_stacks(runner: Runner) -> None:
         runner.skipped += 1
         print("skip frames at the abort: gdb is not installed")
         return
-    for program, arguments, conf in (
-        ("double_free", ("64",), "guards:0"),
-        ("guarded_access", ("freed", "write", "64", "8"), "guards:1"),
+    for program, words, conf in (
+        ("double_free", "64", "guards:0"),
+        ("guarded_access", "freed write 64 8", "guards:1"),
     ):
         debugger = ["gdb", "-nx", "-batch", "-ex", f"set environment LD_PRELOAD {LIBRARY}"]
         debugger += ["-ex", f"set environment BRIMFUL_CONF {conf}", "-ex", "run", "-ex", "bt"]
-        debugger += ["--args", str(runner.program(program)), *arguments]
+        debugger += ["--args", str(runner.program(program)), *words.split()]
         done = runner.run(debugger, None, preload=False)
         if "ptrace" in done.stderr and "not permitted" in done.stderr:
             runner.skipped += 1
@@ -472,7 +472,7 @@ def check_stacks(runner: Runner) -> None:
         runner.record(f"gdb, {program} {conf}", faults, done)
 
 
-# Objects of the check of the rate: with N = 10 and 100 the number of guarded ones is within 6 standard deviations.
+# Objects of the check of the rate: how many are guarded is within 6 standard deviations.
 RATE_OBJECTS = 20000
 
 

@@ -33,8 +33,12 @@ class Run:
     output: str  # both streams, as a terminal shows them
 
     @property
-    def aborted(self) -> bool:
-        return self.status in (-signal.SIGABRT, 128 + signal.SIGABRT)
+    def end(self) -> str:
+        """What a shell says of the signal by which a fault ended it; "": it ended otherwise."""
+        for number, words in ((signal.SIGABRT, "Aborted"), (signal.SIGSEGV, "Segmentation fault")):
+            if self.status in (-number, 128 + number):
+                return words
+        return ""
 
 
 class Sandbox:

@@ -92,7 +92,7 @@ class Page:
                 )
                 continue
             self.counts[choice.kind or WHOLE] += 1
-            if done.status != 0 and not (done.aborted and command == commands[-1]):
+            if done.status != 0 and not (done.end and command == commands[-1]):
                 text = f"{command}\n  as {choice.script}" if choice.kind else command
                 wrong.append(f"{text}\n  ended with {done.status}: {done.output[-2000:]}")
         self.printed = Run(done.status, output)
@@ -107,9 +107,9 @@ class Page:
         if block.language == "json":
             return _compare.json_difference(block.text, printed.output)
         output = printed.output
-        if printed.aborted:
+        if printed.end:
             # What the reader's shell says; the one that runs the command ends with it.
-            output = f"{output.rstrip()}\nAborted\n".lstrip("\n")
+            output = f"{output.rstrip()}\n{printed.end}\n".lstrip("\n")
         return _compare.difference(
             block.text,
             output,

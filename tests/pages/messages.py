@@ -32,11 +32,17 @@ FAULTS = (
     ("heap_use_after_destroy", "tier:hardened"),
     ("heap_handle_bad malloc destroyed", ""),
     ("heap_handle_bad malloc garbage", ""),
+    ("guarded_access overflow write 64 0", "guards:1"),
+    ("guarded_access underflow write 64 1", "guards:1"),
+    ("guarded_access freed read 64 8", "guards:1"),
+    ("guarded_free behind 61 0", "guards:1"),
+    ("guarded_free twice 61", "guards:1"),
 )
 QUOTED = re.compile(r"`((?:brimful: )?(?:[a-z]+ )+[a-z]+: [^`]*)`")
 ITEM = re.compile(r"^\.It Li (brimful: .*)$")
 NAMES: tuple[str, ...] = ("double free", "interior pointer", "foreign pointer")
 NAMES += ("misaligned pointer", "wrong size", "use after destroy", "foreign heap", "use after free")
+NAMES += ("buffer overflow", "buffer underflow")
 
 
 def quoted() -> list[tuple[str, str]]:
@@ -66,7 +72,7 @@ def said(sandbox: Sandbox, program: str, conf: str) -> str:
         f"LD_PRELOAD={BUILD}/libbrimful.so BRIMFUL_CONF={conf} exec ./{name} {words}"
     )
     lines = [line for line in done.output.splitlines() if line.startswith("brimful: ")]
-    return lines[0].removeprefix("brimful: ") if len(lines) == 1 and done.aborted else done.output
+    return lines[0].removeprefix("brimful: ") if lines and done.end else done.output
 
 
 def main() -> int:

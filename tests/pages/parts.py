@@ -158,6 +158,10 @@ class Running(unittest.TestCase):
         self.assertEqual(self.outcome(page), ["", ""])
         self.assertNotEqual(self.outcome("```sh\nkill -ABRT $$\ntrue\n```\n"), [""])
 
+    def test_so_does_a_segmentation_fault(self) -> None:
+        page = "```sh\nkill -SEGV $$\n```\n\n```text\nSegmentation fault\n```\n"
+        self.assertEqual(self.outcome(page), ["", ""])
+
     def test_a_program_with_a_warning_or_a_failure_is_a_fault(self) -> None:
         self.assertEqual(self.outcome("```c\nint main(void) { return 0; }\n```\n"), [""])
         self.assertNotEqual(
