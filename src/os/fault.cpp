@@ -30,7 +30,7 @@ void on_fault(int, siginfo_t* info, void* context) {
   if (is_fault && report != nullptr) report(address, arch::fault_of(context));
   take_default_action();
   // What was sent by kill(2) doesn't come again by itself. It is held back until we return.
-  if (info->si_code <= 0) syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGSEGV, info);
+  if (info->si_code <= 0) syscall(SYS_rt_tgsigqueueinfo, syscall(SYS_getpid), syscall(SYS_gettid), SIGSEGV, info);
 }
 
 bool is_default(const struct sigaction& action) {

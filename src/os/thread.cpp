@@ -73,8 +73,8 @@ void* run(void*) {
 
 // The object that is mapped around the address. Takes no lock. nullptr: none, or nobody knows.
 const void* object_around(const void* address) {
-  dl_find_object found = {};
-  return _dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_map_start : nullptr;
+  dl_find_object object = {};
+  return _dl_find_object(const_cast<void*>(address), &object) == 0 ? object.dlfo_map_start : nullptr;
 }
 
 }  // namespace
