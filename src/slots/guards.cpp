@@ -8,6 +8,7 @@
 #include "base/exponential.h"
 #include "os/calls.h"
 #include "os/fault.h"
+#include "pages/heap.h"
 #include "slots/guard_report.h"
 #include "slots/stack_copy.h"
 
@@ -28,8 +29,10 @@ using meta::guard_pool;
 using meta::GuardRecord;
 using meta::GuardState;
 
-// At a page of 4 KiB 600 KiB in all, records included.
+// At a page of 4 KiB 600 KiB in all, records included: a heap has them when it is large enough for 1 % of it.
 constexpr std::uint32_t kSlots = 64;
+constexpr std::uint32_t kFirstSlots = 4;
+constexpr std::uint64_t kHeapBytesASlot = std::uint64_t{1} << 20;
 constexpr std::size_t kMostPageBytes = std::size_t{512} << 10;  // of larger pages fewer
 constexpr std::uint32_t kHuntedSlots = 8192;
 constexpr std::uint32_t kLeastSlots = 8;
@@ -115,8 +118,17 @@ struct Taken {
   std::uint64_t number;
 };
 
-// false: all slots have been used, or there is no memory for more records.
+// How many slots the heap is large enough for.
+std::uint32_t worthwhile_slots() {
+  if (guards.is_hunted) return guard_pool.slots;
+  const sync::MutexLock guard(pages::heap.lock);
+  const std::uint64_t slots = kFirstSlots + pages::heap.pages.stats().used_bytes / kHeapBytesASlot;
+  return slots < guard_pool.slots ? static_cast<std::uint32_t>(slots) : guard_pool.slots;
+}
+
+// false: all slots have been used that may be, or there is no memory for more records.
 bool has_unused() {
+  if (guards.used >= worthwhile_slots()) return false;
   if (guards.used < guards.usable) return true;
   if (guards.usable == guard_pool.slots) return false;
   const std::uint64_t page = guard_pool.page_bytes;
