@@ -17,6 +17,7 @@
 #include "pages/purger.h"
 #include "slots/front_end.h"
 #include "slots/thread.h"
+#include "slots/user_heap.h"
 
 namespace brimful::slots {
 
@@ -204,7 +205,14 @@ BRIMFUL_COLD void start_background_thread(const void* caller, Call call) {
   if (mine == nullptr || !is_our_process(*mine) || (wants_threads_only() && !has_threads(0))) return;
   // pairs with: end() (there is one at a time)
   if (mine->is_running.exchange(true, std::memory_order_seq_cst)) return;
-  const int error = os::start_thread(run, "brimful-purge");
+  int error = 0;
+  {
+    // What the C library allocates for the thread is nobody's current heap's, and comes from what malloc was offered before or
+    // from the reserve of handlers: not from what was freed just now, of which a second free is to be found.
+    const OutsideHeap outside;
+    const SlowScope scope;
+    error = os::start_thread(run, "brimful-purge");
+  }
   if (error == 0) return;
   mine->is_running.store(false, std::memory_order_seq_cst);  // pairs with: as above
   refuse(os::calls.now_ms(), "it can't be started", error);

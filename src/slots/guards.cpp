@@ -35,15 +35,15 @@ constexpr std::uint32_t kFirstSlots = 4;
 constexpr std::uint64_t kHeapBytesASlot = std::uint64_t{1} << 20;
 constexpr std::size_t kMostPageBytes = std::size_t{512} << 10;  // of larger pages fewer
 constexpr std::uint32_t kHuntedSlots = 8192;
-constexpr std::uint32_t kLeastSlots = 8;
+constexpr std::uint32_t kLeastGuards = 8;
 // Records made usable at a time.
-constexpr std::uint32_t kStepSlots = 64;
+constexpr std::uint32_t kStepRecords = 64;
 constexpr std::uint64_t kHuntedBelow = 1000;
 constexpr std::uint64_t kPauseMs = 4;
 // One in so many objects lies at the start of its page.
 constexpr std::uint64_t kLeftShare = 4;
 
-// Guarded by guard_lock, but for `ended` and what begin_guards() writes.
+// Guarded by guard_lock, but for `freed_slots` and what begin_guards() writes.
 struct Guards {
   std::uint32_t used;         // slots, from the first
   std::uint32_t usable;       // of these and the next, the records can be written to
@@ -56,18 +56,18 @@ struct Guards {
 };
 constinit Guards guards = {};
 // Slots that were freed and that nobody has collected yet, the last one first; slot + 1.
-constinit std::atomic<std::uint32_t> ended{0};
+constinit std::atomic<std::uint32_t> freed_slots{0};
 
 bool make_pool() {
   if (guard_pool.records != 0) return true;
   if (guards.is_refused) return false;
   const std::size_t page = os::page_bytes();
   std::uint32_t slots = guards.is_hunted ? kHuntedSlots : kSlots;
-  while (!guards.is_hunted && slots * page > kMostPageBytes && slots > kLeastSlots) slots /= 2;
+  while (!guards.is_hunted && slots * page > kMostPageBytes && slots > kLeastGuards) slots /= 2;
   void* memory = nullptr;
   std::size_t pages = 0;
   std::size_t records = 0;
-  for (; memory == nullptr && slots >= kLeastSlots; slots /= 4) {
+  for (; memory == nullptr && slots >= kLeastGuards; slots /= 4) {
     pages = (2 * std::size_t{slots} + 1) * page;
     records = round_up(slots * sizeof(GuardRecord), page);
     memory = os::calls.map(0, pages + records, os::Access::kNone);
@@ -94,10 +94,10 @@ void wait_behind(std::uint32_t slot) {
   guards.last_freed = slot + 1;
 }
 
-void collect_ended() {
+void collect_freed() {
   // relaxed: an empty list needs no order
-  if (ended.load(std::memory_order_relaxed) == 0) return;
-  std::uint32_t link = ended.exchange(0, std::memory_order_acquire);  // pairs with: free_guarded() (the links)
+  if (freed_slots.load(std::memory_order_relaxed) == 0) return;
+  std::uint32_t link = freed_slots.exchange(0, std::memory_order_acquire);  // pairs with: free_guarded() (the links)
   std::uint32_t oldest = 0;
   while (link != 0) {
     const std::uint32_t next = guard_record(link - 1).next;
@@ -113,7 +113,7 @@ void collect_ended() {
 }
 
 // A slot + 1, and the object's number. 0: all objects live.
-struct Taken {
+struct TakenSlot {
   std::uint32_t link;
   std::uint64_t number;
 };
@@ -133,7 +133,7 @@ bool has_unused() {
   if (guards.usable == guard_pool.slots) return false;
   const std::uint64_t page = guard_pool.page_bytes;
   const std::uint64_t from = round_down(guard_pool.records + guards.usable * sizeof(GuardRecord), page);
-  const std::uint32_t wanted = guards.usable + kStepSlots;
+  const std::uint32_t wanted = guards.usable + kStepRecords;
   const std::uint32_t usable = wanted < guard_pool.slots ? wanted : guard_pool.slots;
   const std::uint64_t to = round_up(guard_pool.records + usable * sizeof(GuardRecord), page);
   if (!os::calls.commit(from, to - from)) return false;
@@ -143,10 +143,10 @@ bool has_unused() {
   return true;
 }
 
-Taken take_slot() {
+TakenSlot take_guard_slot() {
   const sync::MutexLock guard(guard_lock);
   if (!make_pool()) return {0, 0};
-  collect_ended();
+  collect_freed();
   std::uint32_t link = 0;
   if (has_unused()) {
     link = ++guards.used;
@@ -241,7 +241,7 @@ void begin_guards(std::uint64_t objects) {
 
 void* allocate_guarded(std::size_t requested) {
   if (requested > kMostGuardedBytes || !is_time()) return nullptr;
-  const Taken taken = take_slot();
+  const TakenSlot taken = take_guard_slot();
   if (taken.link == 0) return nullptr;
   const std::uint32_t slot = taken.link - 1;
   GuardRecord& record = guard_record(slot);
@@ -291,12 +291,12 @@ void free_guarded(std::uint64_t address, const char* call) {
   os::calls.seal(guard_page(slot), guard_pool.page_bytes);
   // pairs with: state_of() (the record)
   record.state.store(static_cast<std::uint32_t>(GuardState::kFreed), std::memory_order_release);
-  std::uint32_t head = ended.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
+  std::uint32_t head = freed_slots.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
   do {
     record.next = head;
-    // pairs with: collect_ended() (the record)
-  } while (!ended.compare_exchange_weak(head, slot + 1, std::memory_order_release,
-                                        std::memory_order_relaxed));  // relaxed: tried again
+    // pairs with: collect_freed() (the record)
+  } while (!freed_slots.compare_exchange_weak(head, slot + 1, std::memory_order_release,
+                                              std::memory_order_relaxed));  // relaxed: tried again
 }
 
 GuardRecord* nearest_guarded(std::uint64_t address) {

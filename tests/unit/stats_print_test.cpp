@@ -46,7 +46,8 @@ TEST(Output, CutsWhatDoesNotFit) {
   for (std::size_t i = 0; i < Output::kCapacity; ++i)
     output << "ab"
            << "c";
-  EXPECT_EQ(output.size(), Output::kCapacity);
+  EXPECT_EQ(output.size(), Output::kCapacity - 1);
+  EXPECT_EQ(output.data()[output.size()], '\0');
   EXPECT_EQ(text_of(output).substr(0, 6), "abcabc");
 }
 

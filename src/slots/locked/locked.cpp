@@ -19,6 +19,7 @@
 #include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/purger.h"
+#include "slots/background.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/samples.h"
@@ -238,5 +239,10 @@ void reclaim_all() {
   reclaim_heaps();
   pages::empty_caches();
 }
+
+// There is no background thread.
+constinit std::atomic<bool> is_thread_wanted{false};
+void start_background_thread(const void* /*caller*/, Call /*call*/) {}
+bool has_background_thread() { return false; }
 
 }  // namespace brimful::slots
