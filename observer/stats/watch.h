@@ -45,10 +45,8 @@ class Watch {
   bool has_names_ = false;
   Counters counters_;
   Options options_;
-  double next_heap_at_ = 0;   // when the whole heap is to be looked at; by now_seconds()
-  nlohmann::json heap_;       // what was seen then
-  std::uint64_t unused_ = 0;  // objects that were offered to malloc then, and not taken
-  std::uint64_t held_ = 0;    // live objects then that malloc handed out
+  double next_heap_at_ = 0;  // when the whole heap is to be looked at; by now_seconds()
+  nlohmann::json heap_;      // what was seen then
 };
 
 }  // namespace brimful::observer::stats

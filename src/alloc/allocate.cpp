@@ -276,10 +276,7 @@ BRIMFUL_COLD void* allocate_run_sampling(std::size_t bytes, std::size_t alignmen
 bool has_current_heap() { return BRIMFUL_UNLIKELY(slots::thread_state.heap != nullptr); }
 
 // free() for such a thread, as any other thread would do it.
-BRIMFUL_COLD void free_outside_heap(void* pointer) {
-  const slots::OutsideHeap outside;
-  arch::brimful_free_slow(pointer);
-}
+BRIMFUL_COLD void free_outside_heap(void* pointer);
 
 }  // namespace
 
@@ -471,6 +468,11 @@ void free_claimed(Run* run) {
   if (BRIMFUL_UNLIKELY(scope.nested())) return free_huge_nested(address);
   find_block(address, "free");
   if (!free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
+}
+
+void free_outside_heap(void* pointer) {
+  const slots::OutsideHeap outside;
+  free_any(pointer);
 }
 
 }  // namespace
