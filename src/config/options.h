@@ -121,7 +121,7 @@ inline constexpr OptionInfo kOptions[] = {
      "with purge:free, ms from MADV_FREE to MADV_DONTNEED; -1 never"},
     {"release_rate", &Options::release_rate, nullptr, true, 0, std::int64_t{1} << 40, 0,
      "bytes that go back per second at most; 0: any number"},
-    {"background_thread", &Options::background_thread, "0|1|auto", false, 0, 2, 2,
+    {"background_thread", &Options::background_thread, "0|1|auto", false, 0, 2, 0,
      "1: a thread gives memory back while the program rests; auto: if the program has threads of its own"},
     {"cache", &Options::cache, "unlimited|adaptive|none", false, 0, 2, 1,
      "what is freed waits for its own kind of request: until somebody asks for it, for a while, or not at all"},

@@ -21,7 +21,7 @@
 
 namespace brimful::slots {
 
-constinit std::atomic<bool> is_thread_wanted{false};
+constinit std::atomic<std::uint32_t> thread_tries{0};
 
 namespace {
 
@@ -37,6 +37,8 @@ constexpr std::uint64_t kRestMs = 3000;
 // Memory that can't be given back (mlock) must not keep the thread for ever.
 constexpr std::uint64_t kMostRestMs = 10000;
 // After pthread_create() has failed.
+// A call that is no place for it says nothing about the next, but a program with no other calls shall not look each time.
+constexpr std::uint32_t kTriesATick = 32;
 constexpr std::uint64_t kRetryMs = 10000;
 constexpr std::uint64_t kShortSleepMs = 10;
 constexpr std::uint64_t kLongSleepMs = 250;
@@ -193,14 +195,16 @@ void keep_background_thread(std::uint64_t now_ms) {
   if (mine->is_running.load(std::memory_order_seq_cst) || !is_worth_a_thread()) return;
   // relaxed: a time to try again
   if (now_ms < next_try_ms.load(std::memory_order_relaxed)) return;
-  is_thread_wanted.store(true, std::memory_order_relaxed);  // relaxed: who misses it leaves it to the next
+  thread_tries.store(kTriesATick, std::memory_order_relaxed);  // relaxed: who misses it leaves it to the next
 }
 
 BRIMFUL_COLD void start_background_thread(const void* caller, Call call) {
-  // One try for each tick: who is no place for it says nothing about the next, and shall not look each time.
-  is_thread_wanted.store(false, std::memory_order_relaxed);  // relaxed: as above
   const os::ErrnoGuard guard;
-  if (!is_place_to_start(caller, call)) return;
+  const bool is_place = is_place_to_start(caller, call);
+  const std::uint32_t tries = thread_tries.load(std::memory_order_relaxed);  // relaxed: as above
+  // relaxed: two that try at once count as one
+  thread_tries.store(is_place || tries == 0 ? 0 : tries - 1, std::memory_order_relaxed);
+  if (!is_place) return;
   State* mine = state.load(std::memory_order_acquire);  // pairs with: prepare_state() (the page)
   if (mine == nullptr || !is_our_process(*mine) || (wants_threads_only() && !has_threads(0))) return;
   // pairs with: end() (there is one at a time)

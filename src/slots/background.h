@@ -39,14 +39,15 @@ void keep_background_thread(std::uint64_t now_ms);
 // The end of which call a slow path is on its way to.
 enum class Call : std::uint8_t { kMalloc, kFree };
 
-extern constinit std::atomic<bool> is_thread_wanted;
+// 0: the thread is not wanted; else, the ends of how many calls may yet be tried for it.
+extern constinit std::atomic<std::uint32_t> thread_tries;
 void start_background_thread(const void* caller, Call call);
 
 // At the end of a malloc or free that `caller` (a return address) made, outside of every SlowScope of its own: starts the
 // thread if it is wanted, and this is a place for that.
 inline void start_wanted_thread(const void* caller, Call call) {
   // relaxed: who misses it leaves it to the next
-  if (BRIMFUL_UNLIKELY(is_thread_wanted.load(std::memory_order_relaxed))) start_background_thread(caller, call);
+  if (BRIMFUL_UNLIKELY(thread_tries.load(std::memory_order_relaxed) != 0)) start_background_thread(caller, call);
 }
 
 // The thread is there, and purges while the program is active, too: with background_thread:1.

@@ -7,6 +7,9 @@
 // hardened-long: its seconds are sleep, and what gives memory back is below the tiers
 #include "check.h"
 
+#pragma weak brimful_set
+#include "brimful/brimful.h"
+
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -128,6 +131,8 @@ static void sleeping_threads_keep_nothing_and_the_thread_ends_with_them(void) {
 
 int main(void) {
   begin(100);
+  int64_t automatic = 2;
+  if (brimful_set != NULL) CHECK_EQ(brimful_set("brimful.background_thread", &automatic, sizeof automatic), 0);
   object = mmap(NULL, kMost * sizeof *object, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(object != MAP_FAILED);
   memset(object, 1, kMost * sizeof *object);

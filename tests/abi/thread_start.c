@@ -13,6 +13,8 @@
 #pragma weak brimful_heap_set_current
 #pragma weak brimful_heap_get_stats
 #pragma weak brimful_heap_destroy
+#pragma weak brimful_set
+#include "brimful/brimful.h"
 #include "brimful/heap.h"
 
 enum { kObjects = 2000, kBytes = 50000 };
@@ -41,6 +43,8 @@ static bool has_background_thread(void) {
 
 static void a_current_heap_holds_nothing_of_the_background_thread(void) {
   if (&brimful_heap_create == NULL) return;  // another allocator's turn
+  bool on = true;
+  CHECK_EQ(brimful_set("background_thread", &on, sizeof on), 0);
   for (int i = 0; i < kObjects; i++) object[i] = malloc(kBytes);
   brimful_heap* heap = brimful_heap_create(0);
   bool is_there = has_background_thread();

@@ -241,7 +241,7 @@ void reclaim_all() {
 }
 
 // There is no background thread.
-constinit std::atomic<bool> is_thread_wanted{false};
+constinit std::atomic<std::uint32_t> thread_tries{0};
 void start_background_thread(const void* /*caller*/, Call /*call*/) {}
 bool has_background_thread() { return false; }
 
