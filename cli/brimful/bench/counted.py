@@ -16,7 +16,7 @@ ran inside the allocator's library, its start taken off, for each operation of t
 valgrind has no rseq, so the front end is that of threads: its hits are the same code as those of
 CPUs. It runs one thread at a time. Where two threads only meet at the end of long phases, that is the
 same each time; rows in which they wait for each other all the time (larson, xmalloc) differ by 1 to
-4 % from count to count and are left out. What is left differs by 0.01 % in most rows and by 1 % in
+4 % from count to count and are left out. What is left differs by 0.01 % in most rows and by 1.6 % in
 `aligned`, where the page heap asks the kernel at random which pages are there. So a row is counted
 three times and the lowest figure stays, or until one is as low as it was known to be.
 
@@ -56,7 +56,7 @@ ROWS = {
 }
 ATTEMPTS = 3
 CLOSE = 1.005  # times what is known: no further attempt
-CONF = "front_end:thread"
+CONF = "front_end:thread,guards:0"  # which objects are guarded is drawn, another each time
 START = "cold-start-process"  # the row that allocates a little and ends
 
 
