@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "arch/fault.h"
+#include "arch/stack.h"
 #include "arch/system_call.h"
 #include "base/compiler.h"
 #include "base/units.h"
@@ -155,8 +156,7 @@ void add_place(std::uint64_t address, std::size_t stack, bool is_call) {
 
 bool may_be_behind_call(std::uint64_t word) {
   constexpr std::uint64_t kFirst = std::uint64_t{1} << 16;
-  constexpr std::uint64_t kLast = std::uint64_t{1} << 47;
-  return word >= kFirst && word < kLast && is_readable(word - 8) && arch::is_behind_call(word);
+  return word >= kFirst && word < arch::kEndOfAddresses && is_readable(word - 8) && arch::is_behind_call(word);
 }
 
 void collect(const StackWords& stack, std::size_t number, std::size_t most) {

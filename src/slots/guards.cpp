@@ -9,6 +9,7 @@
 #include "os/calls.h"
 #include "os/fault.h"
 #include "pages/heap.h"
+#include "slots/freed_slots.h"
 #include "slots/guard_report.h"
 #include "slots/stack_copy.h"
 
@@ -43,20 +44,19 @@ constexpr std::uint64_t kPauseMs = 4;
 // One in so many objects lies at the start of its page.
 constexpr std::uint64_t kLeftShare = 4;
 
-// Guarded by guard_lock, but for `freed_slots` and what begin_guards() writes.
+GuardRecord* record_named(std::uint32_t slot) { return &guard_record(slot - 1); }
+
+// Guarded by guard_lock, but for what begin_guards() writes.
 struct Guards {
-  std::uint32_t used;         // slots, from the first
-  std::uint32_t usable;       // of these and the next, the records can be written to
-  std::uint32_t first_freed;  // slots that wait, the longest first; slot + 1
-  std::uint32_t last_freed;
+  std::uint32_t used;    // slots, from the first
+  std::uint32_t usable;  // of these and the next, the records can be written to
+  FreedSlots<record_named> freed;
   std::uint64_t number;
   bool is_refused;  // the system has no address space for us
   bool is_hunted;
   std::atomic<std::uint64_t> last_ms;  // the clock at the last choice; 0: there was none
 };
 constinit Guards guards = {};
-// Slots that were freed and that nobody has collected yet, the last one first; slot + 1.
-constinit std::atomic<std::uint32_t> freed_slots{0};
 
 bool make_pool() {
   if (guard_pool.records != 0) return true;
@@ -86,30 +86,6 @@ bool make_pool() {
   guard_pool.records = start + pages;
   guard_pool.bytes.store(pages, std::memory_order_release);  // pairs with: is_guarded() (all of the above)
   return true;
-}
-
-void wait_behind(std::uint32_t slot) {
-  guard_record(slot).next = 0;
-  (guards.last_freed != 0 ? guard_record(guards.last_freed - 1).next : guards.first_freed) = slot + 1;
-  guards.last_freed = slot + 1;
-}
-
-void collect_freed() {
-  // relaxed: an empty list needs no order
-  if (freed_slots.load(std::memory_order_relaxed) == 0) return;
-  std::uint32_t link = freed_slots.exchange(0, std::memory_order_acquire);  // pairs with: free_guarded() (the links)
-  std::uint32_t oldest = 0;
-  while (link != 0) {
-    const std::uint32_t next = guard_record(link - 1).next;
-    guard_record(link - 1).next = oldest;
-    oldest = link;
-    link = next;
-  }
-  while (oldest != 0) {
-    const std::uint32_t slot = oldest - 1;
-    oldest = guard_record(slot).next;
-    wait_behind(slot);
-  }
 }
 
 // A slot + 1, and the object's number. 0: all objects live.
@@ -146,21 +122,14 @@ bool has_unused() {
 TakenSlot take_guard_slot() {
   const sync::MutexLock guard(guard_lock);
   if (!make_pool()) return {0, 0};
-  collect_freed();
-  std::uint32_t link = 0;
-  if (has_unused()) {
-    link = ++guards.used;
-  } else if (guards.first_freed != 0) {
-    link = guards.first_freed;
-    guards.first_freed = guard_record(link - 1).next;
-    if (guards.first_freed == 0) guards.last_freed = 0;
-  }
+  guards.freed.collect([](std::uint32_t) {});
+  const std::uint32_t link = has_unused() ? ++guards.used : guards.freed.take();
   return {link, ++guards.number};
 }
 
 void put_back(std::uint32_t slot) {
   const sync::MutexLock guard(guard_lock);
-  wait_behind(slot);
+  guards.freed.put_behind(slot + 1);
 }
 
 // Whether it is time for another, where the program's time is spared.
@@ -291,12 +260,7 @@ void free_guarded(std::uint64_t address, const char* call) {
   os::calls.seal(guard_page(slot), guard_pool.page_bytes);
   // pairs with: state_of() (the record)
   record.state.store(static_cast<std::uint32_t>(GuardState::kFreed), std::memory_order_release);
-  std::uint32_t head = freed_slots.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
-  do {
-    record.next = head;
-    // pairs with: collect_freed() (the record)
-  } while (!freed_slots.compare_exchange_weak(head, slot + 1, std::memory_order_release,
-                                              std::memory_order_relaxed));  // relaxed: tried again
+  guards.freed.push(slot + 1);
 }
 
 GuardRecord* nearest_guarded(std::uint64_t address) {

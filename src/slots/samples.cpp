@@ -11,6 +11,7 @@
 #include "os/calls.h"
 #include "os/clock.h"
 #include "pages/run_stacks.h"
+#include "slots/freed_slots.h"
 #include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/stack_copy.h"
@@ -42,32 +43,28 @@ struct SlabSlots {
 };
 constexpr std::uint32_t kMostSlabs = 4096;
 
-// Guarded by sample_lock, but for `ended`.
+SampleRecord* record_of(std::uint32_t slot) {
+  return reinterpret_cast<SampleRecord*>(sample_control.records + std::uint64_t{slot - 1} * meta::kSampleSlotBytes);
+}
+
+// Guarded by sample_lock.
 struct Samples {
   char* slots;
   SlabSlots* tables;
   std::uint32_t usable_slots;
   std::uint32_t used_tables;
   std::uint32_t free_tables;  // list through of[0]; number + 1
-  std::uint32_t first_freed;  // records of freed blocks, the oldest first; slot + 1
-  std::uint32_t last_freed;
-  std::uint32_t freed;
+  FreedSlots<record_of> freed;
   std::uint32_t emptied;                 // slots whose memory went back
   std::uint64_t empty[kMostSlots / 64];  // which
   bool is_refused;                       // the system has no address space for us
   List<Slab> partial[kClassCount];       // slabs with objects that may be taken
 };
 BRIMFUL_ZEROS_COLD constinit Samples samples = {};
-// Records whose block was freed and that nobody has collected yet, the last one first; slot + 1.
-constinit std::atomic<std::uint32_t> ended{0};
 
 // There was a sample. For who does not hold the lock.
 bool has_records() {
   return std::atomic_ref(sample_control.magic).load(std::memory_order_acquire) != 0;  // pairs with: reserve_slots()
-}
-
-SampleRecord* record_of(std::uint32_t slot) {
-  return reinterpret_cast<SampleRecord*>(sample_control.records + std::uint64_t{slot - 1} * meta::kSampleSlotBytes);
 }
 
 // Counts for readers; also of frees, which hold no lock.
@@ -119,26 +116,15 @@ bool reserve_slots() {
   return true;
 }
 
-void keep_freed(std::uint32_t slot) {
-  record_of(slot)->next = 0;
-  (samples.last_freed != 0 ? record_of(samples.last_freed)->next : samples.first_freed) = slot;
-  samples.last_freed = slot;
-  ++samples.freed;
-}
-
 std::uint32_t reuse_slot() {
-  const std::uint32_t slot = samples.first_freed;
-  if (slot == 0) return 0;
-  samples.first_freed = record_of(slot)->next;
-  if (samples.first_freed == 0) samples.last_freed = 0;
-  --samples.freed;
-  count(sample_control.reused);
+  const std::uint32_t slot = samples.freed.take();
+  if (slot != 0) count(sample_control.reused);
   return slot;
 }
 
 // The freed records that are the oldest give their memory back, but for kKeptRecords.
 void empty_slots() {
-  while (samples.freed > kKeptRecords) {
+  while (samples.freed.count() > kKeptRecords) {
     const std::uint32_t slot = reuse_slot();
     os::calls.purge(reinterpret_cast<std::uintptr_t>(record_of(slot)), meta::kSampleSlotBytes);
     samples.empty[(slot - 1) / 64] |= std::uint64_t{1} << ((slot - 1) % 64);
@@ -161,7 +147,7 @@ std::uint32_t take_empty_slot() {
 
 // 0: there is none.
 std::uint32_t take_slot() {
-  if (samples.freed >= kKeptRecords) return reuse_slot();
+  if (samples.freed.count() >= kKeptRecords) return reuse_slot();
   if (samples.emptied != 0) return take_empty_slot();
   const auto used =
       static_cast<std::uint32_t>(sample_control.used.load(std::memory_order_relaxed));  // relaxed: the lock orders it
@@ -242,24 +228,11 @@ void put_back(std::uint64_t address) {
 }
 
 void collect_ended() {
-  // relaxed: an empty list needs no order
-  if (ended.load(std::memory_order_relaxed) == 0) return;
-  std::uint32_t slot = ended.exchange(0, std::memory_order_acquire);  // pairs with: end_record() (the records)
-  std::uint32_t oldest = 0;
-  while (slot != 0) {
-    const std::uint32_t next = record_of(slot)->next;
-    record_of(slot)->next = oldest;
-    oldest = slot;
-    slot = next;
-  }
-  while (oldest != 0) {
-    SampleRecord* record = record_of(oldest);
-    const std::uint32_t next = record->next;
+  samples.freed.collect([](std::uint32_t slot) {
+    const SampleRecord* record = record_of(slot);
     if ((record->flags & meta::kSampleLarge) == 0) put_back(record->address);
-    keep_freed(oldest);
-    oldest = next;
-  }
-  if (samples.freed >= kMostFreedRecords) empty_slots();
+  });
+  if (samples.freed.count() >= kMostFreedRecords) empty_slots();
 }
 
 // An object of the class and its slot; {nullptr, …}: there is none.
@@ -341,12 +314,7 @@ void end_record(std::uint32_t slot, std::uint32_t flags) {
   end_change(record);
   count(sample_control.freed);
   add_estimate(record, sample_control.freed_bytes, sample_control.freed_1024);
-  std::uint32_t head = ended.load(std::memory_order_relaxed);  // relaxed: the exchange below verifies it
-  do {
-    record->next = head;
-    // pairs with: collect_ended() (the record)
-  } while (!ended.compare_exchange_weak(head, slot, std::memory_order_release,
-                                        std::memory_order_relaxed));  // relaxed: tried again
+  samples.freed.push(slot);
 }
 
 }  // namespace
