@@ -18,6 +18,7 @@ from .doctor import command as doctor_command
 from .export import command as export_command
 from .prof import command as prof_command
 from .top import command as top_command
+from .translate import command as translate_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -33,6 +34,9 @@ app.add_typer(bench_command.app, name="bench")
 app.command("top", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(top_command.top)
 app.command("doctor", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(
     doctor_command.doctor
+)
+app.command("translate", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(
+    translate_command.translate
 )
 app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
