@@ -354,7 +354,7 @@ void free_sampled(Slab* slab, std::uint64_t index, bool is_nested) {
   // pairs with: put_back() (the object's last use)
   if ((free_bits(slab, group) & bit) != 0 ||
       (slab->remote(group).fetch_or(bit, std::memory_order_acq_rel) & bit) != 0) {
-    report_twice(slab, group, bit);
+    return report_twice(slab, group, bit);
   }
   end_record(table_of(slab).of[index], is_nested ? meta::kSampleFreeInHandler : 0);
 }

@@ -98,8 +98,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
 }
 
 void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  for (; mask != 0; mask &= mask - 1) {
+    meta::report_double_free("free", *slab,
+                             std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  }
 }
 
 void purge_slab(Slab* slab, InUse in_use) {
