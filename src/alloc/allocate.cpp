@@ -63,7 +63,10 @@ Run* enclosing_run(std::uint64_t address) {
 
 // In a SlowScope.
 BRIMFUL_COLD void bad_pointer(std::uint64_t address, const char* call) {
-  if (slots::thread_state.depth <= 1) slots::prepare();  // it may be the program's first call: options
+  if (slots::thread_state.depth <= 1) {  // it may be the program's first call: the options, and memory for the hook
+    slots::prepare();
+    prepare_emergency();
+  }
   const Header* owner = meta::header_of(address);
   bool was_used = false;
   if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * owner->bytes) {

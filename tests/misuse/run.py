@@ -38,6 +38,7 @@ LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so
 ARCHIVE = LIBRARY.parent / "libbrimful.a"
 FRONT_ENDS = ("percpu", "thread")
 COMPILE = ["cc", "-std=gnu11", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror"]
+COMPILE += ["-I", str(ROOT / "include")]
 COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-unused-result", "-pthread"]
 TIME_LIMIT_S = 60
 
@@ -299,6 +300,57 @@ def check_case(runner: Runner, case: Case, front_end: str) -> None:
     runner.record(f"{case.title()} ({front_end})", faults, done)
 
 
+def kind_of(line: str) -> str:
+    """The fault that a report names."""
+    return line.removeprefix("brimful: ").split(":")[0]
+
+
+KINDS = (
+    "double free",
+    "interior pointer",
+    "misaligned pointer",
+    "foreign pointer",
+    "wrong size",
+    "use after free",
+    "buffer overflow",
+    "buffer underflow",
+    "use after destroy",
+    "foreign heap",
+)
+
+
+def check_survived(runner: Runner, case: Case, front_end: str, answer: str) -> None:
+    """One case with misuse:warn, or misuse:hook and the hook's answer: the program goes on."""
+    mode = "warn" if answer == "" else "hook"
+    conf = f"front_end:{front_end},guards:0,misuse:{mode}"
+    conf = ",".join(filter(None, [conf, case.conf]))
+    command = [str(runner.program(case.program)), *map(str, case.arguments)]
+    done = runner.run(command, conf, {"MISUSE_HOOK": answer} if answer else None)
+    faults = []
+    goes_on = 5 if case.program == "double_free_in_child" else 0  # its parent says so of the child
+    if done.returncode != (-signal.SIGABRT if answer == "abort" else goes_on):
+        faults.append(f"ended with {done.returncode}")
+    hook = r"hook (?P<kind>\d+) .* 0x[0-9a-f]+: (?P<said>.*)\n" if answer else ""
+    end = "" if answer == "abort" else r"survived\n"
+    told = re.fullmatch(rf"pointer (?P<at>0x[0-9a-f]+)\n{hook}{end}", done.stdout)
+    lines = done.stderr.splitlines()
+    if told is None:
+        faults.append("did not go on as it should")
+    if len(lines) != (0 if answer == "ignore" else 1):
+        faults.append(f"{len(lines)} lines on standard error")
+    if told is not None and answer:
+        lines.insert(0, "brimful: " + told["said"])
+        if len(lines) > 1 and lines[0] != lines[1]:
+            faults.append("the hook was told something else than was printed")
+        if kind_of(lines[0]) != KINDS[int(told["kind"])]:
+            faults.append("a kind that is not the one of its line")
+    if told is not None and lines:
+        expected = rf"brimful: {case.fault}: {case.call}\({told['at']}[,)]"
+        if re.match(expected, lines[0]) is None:
+            faults.append(f"message does not match {expected}")
+    runner.record(f"{case.title()} ({front_end}, misuse:{mode} {answer})", faults, done)
+
+
 # Programs that commit one fault many times in forked children and check by themselves: their names,
 # arguments and options.
 SELF_CHECKING = (
@@ -410,18 +462,22 @@ def stacks_of(lines: list[str], program: Path) -> list[str]:
     return named
 
 
-def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static: bool) -> None:
-    """Runs one case: the line, how the process ends, and whom the stacks name."""
+def check_guarded_case(
+    runner: Runner, case: GuardedCase, front_end: str, static: bool, warns: bool = False
+) -> None:
+    """Runs one case: the line, how the process ends or goes on, and whom the stacks name."""
     program = runner.program(case.program, static)
     command = [str(program), *map(str, case.arguments)]
-    done = runner.run(command, f"front_end:{front_end},guards:1", preload=not static)
+    conf = f"front_end:{front_end},guards:1" + (",misuse:warn" if warns else "")
+    done = runner.run(command, conf, preload=not static)
     faults = []
-    if done.returncode != -case.ends_by:
+    if done.returncode != (0 if warns else -case.ends_by):
         faults.append(f"ended with {done.returncode}, not {case.ends_by.name}")
-    announced = re.search(r"pointer (0x[0-9a-f]+)\n\Z", done.stdout)
+    end = r"survived\n" if warns else ""
+    announced = re.search(rf"pointer (0x[0-9a-f]+)\n{end}\Z", done.stdout)
     lines = done.stderr.splitlines()
     if announced is None:
-        faults.append("did not stop at the faulty access")
+        faults.append("did not go on" if warns else "did not stop at the faulty access")
     else:
         expected = rf"brimful: {case.fault}{announced[1]}[),]*[: ]+{case.place.lstrip(': ')}"
         if not lines or re.match(expected, lines[0]) is None:
@@ -433,7 +489,7 @@ def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static
         if re.search(rf"\b(?:{wanted})\b", functions) is None:
             faults.append(f"a stack of [{functions}] without {wanted}")
     kind = "static" if static else "preloaded"
-    runner.record(f"{case.title()} (guards:1, {front_end}, {kind})", faults, done)
+    runner.record(f"{case.title()} ({conf}, {kind})", faults, done)
 
 
 def check_stacks(runner: Runner) -> None:
@@ -484,6 +540,7 @@ def check_guarded(runner: Runner, wants_all: bool) -> None:
             check_guarded_case(runner, case, front_end, static and ARCHIVE.exists())
             if wants_all and ARCHIVE.exists():
                 check_guarded_case(runner, case, front_end, not static)
+        check_guarded_case(runner, case, FRONT_ENDS[number % 2], False, warns=True)
     for front_end in FRONT_ENDS:
         done = runner.run(
             [str(runner.program("guarded_handlers"))], f"front_end:{front_end},guards:1"
@@ -656,6 +713,12 @@ def main() -> int:
         for case in all_cases():
             for front_end in case.front_ends if is_wanted(case.program) else ():
                 check_case(runner, case, front_end)
+        for number, case in enumerate(all_cases() if is_wanted("survived") else ()):
+            front_end = case.front_ends[number % len(case.front_ends)]
+            check_survived(runner, case, front_end, "")
+            if number % 4 == 0:
+                answer = ("warn", "ignore", "abort")[number // 4 % 3]
+                check_survived(runner, case, front_end, answer)
         for program, arguments, conf in SELF_CHECKING:
             for front_end in FRONT_ENDS if is_wanted(program) else ():
                 check_by_itself(runner, program, arguments, conf, front_end)
