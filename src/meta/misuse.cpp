@@ -21,20 +21,18 @@ const char* const kMisuseNames[kMisuseKinds] = {
     "use after free", "buffer overflow",  "buffer underflow",   "use after destroy", "foreign heap",
 };
 
+constinit std::atomic<std::uint64_t> misuse_counts[kMisuseKinds] = {};
+
 namespace {
 
 // Printed whole from the start on; behind them one in so many ms.
 constexpr std::uint64_t kPrintedReports = 10;
 constexpr std::uint64_t kPauseMs = 1000;
-// A thread whose report would end the process waits so long for one that is about to do so.
-constexpr std::uint64_t kEndWaitMs = 5000;
 
-constinit std::atomic<std::uint64_t> counts[kMisuseKinds] = {};
 constinit std::atomic<std::uint64_t> printed{0};
 constinit std::atomic<std::uint64_t> unprinted{0};  // since the last one that was
 constinit std::atomic<std::uint64_t> last_ms{0};
 constinit std::atomic<MisuseHook> hook{nullptr};
-constinit std::atomic<std::uint32_t> ending_thread{0};
 
 const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
@@ -56,20 +54,6 @@ bool takes_turn() {
   }
   unprinted.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count for readers
   return false;
-}
-
-// The first thread's report is the last one: others that would end the process wait for its end. Not for ever: that
-// thread may be in a handler of SIGABRT that does not return, or in the process that forked this one.
-void begin_end() {
-  const std::uint32_t self = os::thread_id();
-  const std::uint64_t began_ms = os::calls.now_ms();
-  std::uint32_t expected = 0;
-  // relaxed: nothing is published
-  while (!ending_thread.compare_exchange_weak(expected, self, std::memory_order_relaxed, std::memory_order_relaxed)) {
-    if (expected == self || os::calls.now_ms() - began_ms > kEndWaitMs) return;
-    expected = 0;
-    os::calls.yield();
-  }
 }
 
 Decision decide(const Report& report, const Line& line) {
@@ -108,29 +92,30 @@ void report_all_stacks(const os::StackWords& now, const History& history) {
   os::report_stacks(stacks, count);
 }
 
-// `now` without a title: this thread's stack.
+// `now`: nullptr: this thread's stack, where stacks are wanted.
 bool tell_with(const Report& report, const Line& line, const os::StackWords* now) {
   const os::ErrnoGuard errno_guard;
   // relaxed: a count for readers
-  counts[static_cast<std::size_t>(report.kind)].fetch_add(1, std::memory_order_relaxed);
+  misuse_counts[static_cast<std::size_t>(report.kind)].fetch_add(1, std::memory_order_relaxed);
   const Decision decision = decide(report, line);
-  if (decision == Decision::kIgnore) return true;
-  if (decision == Decision::kAbort) {
-    begin_end();
-  } else if (!takes_turn()) {
-    return true;
-  }
+  const bool goes_on = decision != Decision::kAbort;
+  if (decision == Decision::kIgnore || (goes_on && !takes_turn())) return true;
+  const bool wants_stacks =
+      now != nullptr || report.history.allocation != nullptr || config::report_kind() == config::Report::kStack;
+  const bool has_turn = wants_stacks && os::begin_stacks();
   os::report(line);
-  if (now != nullptr) {
-    report_all_stacks(*now, report.history);
-  } else if (config::report_kind() == config::Report::kStack || report.history.allocation != nullptr) {
+  if (has_turn) {
     Line title;
     title << report.call << " called by thread " << os::thread_id() << ":";
-    report_all_stacks(os::own_stack(title.data(), __builtin_frame_address(0)), report.history);
+    report_all_stacks(now != nullptr ? *now : os::own_stack(title.data(), __builtin_frame_address(0)), report.history);
+    // Others wait a while for the process's end, so that the first report is the last.
+    if (goes_on) os::end_stacks();
+  } else if (wants_stacks) {
+    os::report(Line() << "  (its stacks are left out: another report is being written)");
   }
   const std::uint64_t silent = unprinted.exchange(0, std::memory_order_relaxed);  // relaxed: a count for readers
   if (silent != 0) os::report(Line() << "  " << silent << " reports of misuse before this one were not printed");
-  return decision != Decision::kAbort;
+  return goes_on;
 }
 
 }  // namespace
@@ -202,10 +187,6 @@ void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t u
 
 void set_misuse_hook(MisuseHook chosen) {
   hook.store(chosen, std::memory_order_release);  // pairs with: decide() (what the program set up before)
-}
-
-std::uint64_t misuse_count(Misuse kind) {
-  return counts[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);  // relaxed: a count for readers
 }
 
 std::uint64_t misuse_count() {

@@ -14,6 +14,7 @@
 // waited for by the clock. Any moment: also below locks, and in signal handlers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -91,8 +92,11 @@ enum class Decision : std::uint8_t { kAbort, kWarn, kIgnore };
 using MisuseHook = Decision (*)(const Report& report, const char* line);
 void set_misuse_hook(MisuseHook hook);
 
-// Reports of the kind so far, those that were not printed included. For statistics; no lock.
-std::uint64_t misuse_count(Misuse kind);
+// Reports of each kind so far, those that were not printed included.
+extern std::atomic<std::uint64_t> misuse_counts[kMisuseKinds];
+inline std::uint64_t misuse_count(Misuse kind) {
+  return misuse_counts[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);  // relaxed: a count for readers
+}
 std::uint64_t misuse_count();
 
 }  // namespace brimful::meta

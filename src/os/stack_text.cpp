@@ -191,7 +191,8 @@ void print_stack(const char* title, std::size_t number, const File* own, bool ha
   if (printed == 0) report(Line() << "    not known");
 }
 
-// false: another thread, or what this handler interrupted, is at it.
+}  // namespace
+
 bool begin_stacks() {
   const std::uint32_t self = thread_id();
   const std::uint64_t began_ms = calls.now_ms();
@@ -208,10 +209,7 @@ bool begin_stacks() {
 
 void end_stacks() { reporter.store(0, std::memory_order_release); }  // pairs with: begin_stacks() (what we wrote)
 
-}  // namespace
-
 void report_stacks(const StackWords* stacks, std::size_t count) {
-  if (!begin_stacks()) return report(Line() << "  (its stacks are left out: another report is being written)");
   found.count = 0;
   found.file_count = 0;
   for (std::size_t n = 0; n < count; ++n) collect(stacks[n], n, kMostPlaces / (count + 1));
@@ -220,7 +218,6 @@ void report_stacks(const StackWords* stacks, std::size_t count) {
   const bool has_maps = look_up_places();
   const File* own = dynamic_linker() != 0 ? found.places[found.count - 1].file : nullptr;
   for (std::size_t n = 0; n < count; ++n) print_stack(stacks[n].title, n, own, has_maps);
-  end_stacks();
 }
 
 StackWords own_stack(const char* title, const void* frame) {

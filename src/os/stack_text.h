@@ -23,9 +23,12 @@ struct StackWords {
 };
 
 // Writes each stack's title and its calls to standard error, the innermost first, at most 12. Reads /proc/self/maps once; where it
-// can't, addresses stand alone. No allocation. One thread at a time does this; another waits up to a second for it, and a
-// handler that interrupted it not at all: then a line says that the stacks are left out.
+// can't, addresses stand alone. No allocation. Between begin_stacks() and end_stacks().
 void report_stacks(const StackWords* stacks, std::size_t count);
+
+// One thread at a time writes stacks. false: after a second another thread still did, or a handler interrupted it.
+[[nodiscard]] bool begin_stacks();
+void end_stacks();
 
 // The stack of the calling thread from `frame` (__builtin_frame_address(0)) on, as far as it can be read: 4 KiB at most.
 StackWords own_stack(const char* title, const void* frame);
