@@ -68,6 +68,11 @@ foreach(source IN LISTS stress_sources)
       register(NAME stress.${name}.${front_end}.hardened.long COMMAND ${name} --long LABELS long TIMEOUT 7200
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)
     endif()
+    # Guarded and sampled objects are freed by ways of their own.
+    if(name STREQUAL "double_free_survived_stress")
+      register(NAME stress.${name}.${front_end}.guarded COMMAND ${name} --ops 20 LABELS stress COST 5
+        ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},guards:30,prof:16K)
+    endif()
   endforeach()
 endforeach()
 

@@ -12,17 +12,17 @@ namespace {
 
 using brimful::meta::Decision;
 using brimful::meta::Misuse;
-using Hook = brimful_misuse_answer (*)(const brimful_misuse*);
+using MisuseHook = brimful_misuse_answer (*)(const brimful_misuse*);
 
 static_assert(static_cast<int>(Misuse::kDoubleFree) == BRIMFUL_MISUSE_DOUBLE_FREE &&
               static_cast<int>(Misuse::kWrongSize) == BRIMFUL_MISUSE_WRONG_SIZE &&
               static_cast<int>(Misuse::kBufferUnderflow) == BRIMFUL_MISUSE_BUFFER_UNDERFLOW &&
               static_cast<int>(Misuse::kForeignHeap) == BRIMFUL_MISUSE_FOREIGN_HEAP);
 
-constinit std::atomic<Hook> user_hook{nullptr};
+constinit std::atomic<MisuseHook> misuse_hook{nullptr};
 
-Decision call_user_hook(const brimful::meta::Report& report, const char* line) {
-  const Hook hook = user_hook.load(std::memory_order_acquire);  // pairs with: brimful_set_misuse_hook() (its data)
+Decision call_misuse_hook(const brimful::meta::Report& report, const char* line) {
+  const MisuseHook hook = misuse_hook.load(std::memory_order_acquire);  // pairs with: brimful_set_misuse_hook() (its data)
   if (hook == nullptr) return Decision::kAbort;
   brimful::slots::ThreadState& thread = brimful::slots::thread_state;
   if (thread.is_in_hook) return Decision::kWarn;
@@ -44,7 +44,7 @@ Decision call_user_hook(const brimful::meta::Report& report, const char* line) {
 
 }  // namespace
 
-extern "C" void brimful_set_misuse_hook(Hook hook) {
-  user_hook.store(hook, std::memory_order_release);  // pairs with: call_user_hook() (its data)
-  brimful::meta::set_misuse_hook(call_user_hook);
+extern "C" void brimful_set_misuse_hook(MisuseHook hook) {
+  misuse_hook.store(hook, std::memory_order_release);  // pairs with: call_misuse_hook() (its data)
+  brimful::meta::set_misuse_hook(call_misuse_hook);
 }

@@ -77,7 +77,7 @@ BRIMFUL_COLD void bad_pointer(std::uint64_t address, const char* call) {
       owner = was_used ? enclosing_run(address) : pages::heap.huge.find(address);
     }
   }
-  meta::report_bad_pointer(call, address, was_used, owner);
+  meta::report_bad_pointer(call, address, was_used, owner, slots::history_of(address, owner));
 }
 
 // The block in a window that starts at `address`, or an empty one. Takes no lock. A call would be a tenth of a large
@@ -141,8 +141,9 @@ bool is_live(Slab* slab, std::uint64_t index) {
 }
 
 BRIMFUL_COLD void not_live(const Block& block, const char* call) {
-  if (report_if_destroyed(block.slab->object(block.index), call)) return;
-  meta::report_double_free(call, *block.slab, block.index);
+  const std::uint64_t object = block.slab->object(block.index);
+  if (report_if_destroyed(object, call)) return;
+  meta::report_double_free(call, *block.slab, block.index, slots::history_of(object, block.slab));
 }
 
 // As find_block(), and an object that was freed is none either.

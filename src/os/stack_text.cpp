@@ -215,8 +215,10 @@ void report_stacks(const StackWords* stacks, std::size_t count) {
   for (std::size_t n = 0; n < count; ++n) collect(stacks[n], n, kMostPlaces / (count + 1));
   // The library's own calls are left out, where it is a file of its own.
   add_place(reinterpret_cast<std::uint64_t>(&report_stacks), count, false);
+  add_place(program_entry(), count, false);
   const bool has_maps = look_up_places();
-  const File* own = dynamic_linker() != 0 ? found.places[found.count - 1].file : nullptr;
+  const File* own = found.places[found.count - 2].file;
+  if (own == found.places[found.count - 1].file) own = nullptr;
   for (std::size_t n = 0; n < count; ++n) print_stack(stacks[n].title, n, own, has_maps);
 }
 

@@ -396,6 +396,26 @@ SampledUse sampled_use() {
   return use;
 }
 
+meta::History history_of(std::uint64_t address, const Header* owner) {
+  std::uint32_t slot = 0;
+  std::uint64_t start = 0;
+  if (owner != nullptr && owner->kind == Kind::kSlab && is_sampled(static_cast<const Slab*>(owner))) {
+    const auto& slab = *static_cast<const Slab*>(owner);
+    const std::uint64_t index = (address - slab.start) / slab.bytes;
+    if (index < slab.count()) slot = table_of(&slab).of[index];
+    start = slab.object(index);
+  } else if (owner != nullptr && owner->kind != Kind::kSlab && owner->kind != Kind::kNone) {
+    slot = static_cast<const Run*>(owner)->sample;
+    start = owner->start;
+  }
+  const SampleRecord* record = sample_record(slot);
+  if (record == nullptr || record->address != start) return {};
+  // pairs with: end_change() (the free's stack)
+  const bool is_freed =
+      record->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SampleState::kFreed);
+  return {record, &record->allocation, is_freed ? &record->release : nullptr};
+}
+
 meta::SampleRecord* sample_record(std::uint32_t slot) {
   // pairs with: take_slot() (memory that can be read)
   return slot == 0 || slot > sample_control.used.load(std::memory_order_acquire) ? nullptr : record_of(slot);

@@ -20,6 +20,7 @@ into a temporary folder, with the compiler's own opinion about such code switche
 from __future__ import annotations
 
 import argparse
+import enum
 import math
 import os
 import re
@@ -61,6 +62,14 @@ NO_HEAP = "foreign heap"
 SIZES = (1, 16, 64, 100, 256, 1000, 4096, 32768, 32769, 65536, 100000, 1 << 20, 5 << 20, 1 << 30)
 SOME = (64, 3000, 32768, 200000, 1 << 30)
 SMALL = (16, 64, 3000, 32768)
+
+
+class Link(enum.Enum):
+    """How a program comes to the library."""
+
+    PRELOADED = "preloaded"
+    STATIC = "static"
+    ARCHIVE = "archive"  # a dynamic program with the library in it
 
 
 @dataclass(frozen=True)
@@ -224,13 +233,16 @@ class Runner:
         self.failed = 0
         self.skipped = 0
 
-    def program(self, name: str, static: bool = False) -> Path:
+    def program(self, name: str, link: Link = Link.PRELOADED) -> Path:
         """The compiled program of this name."""
-        path = self.folder / (name + (".static" if static else ""))
+        path = self.folder / f"{name}.{link.value}"
         if not path.exists():
             command = [*COMPILE, "-o", str(path), str(HERE / f"{name}.c")]
-            if static:
-                command += ["-static", str(ARCHIVE)]
+            if link is not Link.PRELOADED:
+                command.append(str(ARCHIVE))
+            if link is Link.STATIC:
+                # What glibc's ld says of dlopen() in static programs is not about the program.
+                command += ["-static", "-Wl,--no-warnings"]
             subprocess.run(command, check=True)
         return path
 
@@ -466,7 +478,7 @@ def check_guarded_case(
     runner: Runner, case: GuardedCase, front_end: str, static: bool, warns: bool = False
 ) -> None:
     """Runs one case: the line, how the process ends or goes on, and whom the stacks name."""
-    program = runner.program(case.program, static)
+    program = runner.program(case.program, Link.STATIC if static else Link.PRELOADED)
     command = [str(program), *map(str, case.arguments)]
     conf = f"front_end:{front_end},guards:1" + (",misuse:warn" if warns else "")
     done = runner.run(command, conf, preload=not static)
@@ -493,21 +505,35 @@ def check_guarded_case(
 
 
 def check_stacks(runner: Runner) -> None:
-    """report:stack says from where; a debugger sees the caller's frame at the abort."""
-    for program, arguments, conf in (
-        ("double_free", (64,), ""),
-        ("double_free", (1 << 20,), ""),
-        ("free_interior", (64, 16), ""),
-        ("double_free", (64,), "tier:hardened"),
+    """Reports say from where, and of samples who allocated and freed; so does a debugger."""
+    # A program, what it is linked with, its arguments, options, and how many stacks have to name main.
+    preloaded, static, archive = Link.PRELOADED, Link.STATIC, Link.ARCHIVE
+    for program, link, arguments, conf, count in (
+        ("double_free", preloaded, (64,), "report:stack", 1),
+        ("double_free", preloaded, (1 << 20,), "report:stack", 1),
+        ("free_interior", preloaded, (64, 16), "report:stack", 1),
+        ("double_free", preloaded, (64,), "report:stack,tier:hardened", 1),
+        ("double_free", static, (64,), "report:stack", 1),
+        ("double_free", archive, (64,), "report:stack", 1),
+        ("double_free", preloaded, (64,), "prof:16", 3),
+        ("double_free", preloaded, (64,), "prof:16,tier:hardened", 3),
+        ("double_free", archive, (3000,), "prof:16", 3),
+        ("realloc_of_freed", preloaded, (64, 128), "prof:16", 3),
+        ("free_interior", preloaded, (64, 16), "prof:16", 2),
+        ("free_interior", preloaded, (200000, 65536), "prof:16", 2),
     ):
-        path = runner.program(program)
+        if link is not preloaded and not ARCHIVE.exists():
+            continue
+        path = runner.program(program, link)
         command = [str(path), *map(str, arguments)]
-        done = runner.run(command, ",".join(filter(None, ["guards:0,report:stack", conf])))
+        done = runner.run(command, f"guards:0,{conf}", preload=link is preloaded)
         stacks = stacks_of(done.stderr.splitlines(), path.resolve())
-        faults = [] if len(stacks) == 1 and "main" in stacks[0].split() else [f"stacks {stacks}"]
+        faults = []
+        if len(stacks) != count or any("main" not in stack.split() for stack in stacks):
+            faults.append(f"stacks {stacks}")
         if done.returncode != -signal.SIGABRT:
             faults.append("no SIGABRT")
-        runner.record(f"{program} {arguments} {conf} report:stack", faults, done)
+        runner.record(f"stacks of {program} {arguments} {conf} ({link.value})", faults, done)
     if shutil.which("gdb") is None:
         runner.skipped += 1
         print("skip frames at the abort: gdb is not installed")
@@ -681,7 +707,7 @@ def check_secure_mode(runner: Runner) -> None:
         runner.skipped += 1
         print(f"skip options in secure mode: {reason}")
         return
-    plain = runner.program("option_probe", static=True)
+    plain = runner.program("option_probe", Link.STATIC)
     secure = runner.folder / "option_probe.setuid"
     shutil.copy(plain, secure)
     os.chown(secure, 65534, 65534)
