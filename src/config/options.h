@@ -25,6 +25,7 @@ enum class BackgroundThread : std::int64_t { kOff, kOn, kAuto };
 enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
+enum class OnMisuse : std::int64_t { kAbort, kWarn, kHook };
 
 // A number that one thread may change while others read it. Whoever reads the old one goes by it for a moment longer.
 class Setting {
@@ -74,6 +75,7 @@ struct Options {
   Setting leaks;              // Leaks
   Setting guards;             // one in so many small objects is guarded; 0: none
   Setting report;             // Report
+  Setting misuse;             // OnMisuse
   Setting prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
@@ -134,7 +136,9 @@ inline constexpr OptionInfo kOptions[] = {
     {"guards", &Options::guards, nullptr, false, 0, 1000000000, 65536,
      "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
     {"report", &Options::report, "line|stack", false, 0, 1, 0,
-     "stack: a report of misuse says also where it was called from; of guarded objects it always does"},
+     "stack: a report of misuse says also where it was called from; of guarded and sampled objects it always does"},
+    {"misuse", &Options::misuse, "abort|warn|hook", false, 0, 2, 0,
+     "what follows a report of misuse: abort(); warn: the call does nothing and the program goes on; hook: it decides"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -172,6 +176,7 @@ inline BackgroundThread background_thread() { return options.background_thread.a
 inline Cache cache() { return options.cache.as<Cache>(); }
 inline Leaks leaks() { return options.leaks.as<Leaks>(); }
 inline Report report_kind() { return options.report.as<Report>(); }
+inline OnMisuse on_misuse() { return options.misuse.as<OnMisuse>(); }
 inline PrintStats print_stats() { return options.print_stats.as<PrintStats>(); }
 
 }  // namespace brimful::config

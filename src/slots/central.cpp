@@ -95,8 +95,7 @@ void publish(Slab* slab) {
 // frees of its objects come through the remote masks.
 std::uint64_t Central::take_from_shared() {
   for (unsigned g = 0; g < shared_->groups; ++g) {
-    const std::uint64_t told = collect_remote(shared_, g);
-    check_collected(shared_, g, told);
+    const std::uint64_t told = without_twice(shared_, g, collect_remote(shared_, g));
     const std::uint64_t free = owner_bits(shared_, g) | told;
     if (free == 0) continue;
     const auto bit = static_cast<unsigned>(std::countr_zero(free));

@@ -16,6 +16,7 @@
 #include "pages/run_cache.h"
 #include "slots/events.h"
 #include "slots/run_stacks.h"
+#include "slots/samples.h"
 #include "slots/sampling.h"
 
 namespace brimful::slots {
@@ -98,8 +99,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
 }
 
 void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  for (; mask != 0; mask &= mask - 1) {
+    const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask));
+    meta::report_double_free("free", *slab, index, history_of(slab->object(index), slab));
+  }
 }
 
 void purge_slab(Slab* slab, InUse in_use) {
