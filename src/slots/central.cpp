@@ -117,8 +117,10 @@ void* Central::allocate_shared(ClassId size_class) {
         return reinterpret_cast<void*>(object);
       }
       shared_->last_owner.store(kOwnerShared, std::memory_order_relaxed);  // relaxed: the store below publishes it
-      // pairs with: publish() (our words); a remote free that misses this state is caught by the check below
-      shared_->owner.store(kOwnerDetached, std::memory_order_seq_cst);
+      // pairs with: publish() (our words)
+      shared_->owner.store(kOwnerDetached, std::memory_order_release);
+      // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
+      std::atomic_thread_fence(std::memory_order_seq_cst);
       if (has_free(shared_)) {
         std::uint32_t expected = kOwnerDetached;
         // pairs with: publish() (who loses this race leaves the slab to the other)

@@ -75,8 +75,8 @@ bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint6
 bool is_worth_publishing(Slab* slab, unsigned groups) {
   unsigned free = 0;
   for (unsigned g = 0; g < groups; ++g) {
-    // pairs with: tell_owner() (nothing: only a count)
-    free += count_ones(owner_bits(slab, g) | slab->remote(g, groups).load(std::memory_order_acquire));
+    // pairs with: tell_owner() (of two that told different groups, one sees both)
+    free += count_ones(owner_bits(slab, g) | slab->remote(g, groups).load(std::memory_order_seq_cst));
   }
   return free * 4 >= groups * kGroupObjects;
 }
