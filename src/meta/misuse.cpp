@@ -169,6 +169,22 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
                                                : "not from this heap"));
 }
 
+void report_overflow(std::uint64_t object, std::size_t usable, std::size_t offset) {
+  const Report report = {Misuse::kBufferOverflow, "free", object, object, usable};
+  tell(report, begin_line(report) << "the byte at " << as_pointer(object + usable + offset) << " was written to, "
+                                  << std::uint64_t{offset} << (offset == 1 ? " byte" : " bytes")
+                                  << " behind the end of the " << std::uint64_t{usable} << "-byte object "
+                                  << as_pointer(object) << " to " << as_pointer(object + usable));
+}
+
+void report_written_when_free(std::uint64_t object, std::size_t usable, std::size_t offset) {
+  const Report report = {Misuse::kUseAfterFree, "malloc", object, object, usable};
+  tell(report, begin_line(report) << "the byte at " << as_pointer(object + offset) << " was written to, "
+                                  << std::uint64_t{offset} << (offset == 1 ? " byte" : " bytes") << " into the "
+                                  << std::uint64_t{usable} << "-byte object " << as_pointer(object) << " to "
+                                  << as_pointer(object + usable) << ", while it was free");
+}
+
 void report_destroyed(const char* call, std::uint64_t pointer) {
   const Report report = {Misuse::kUseAfterDestroy, call, pointer};
   tell(report, begin_line(report) << "the heap of this block was destroyed");
