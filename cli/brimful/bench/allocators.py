@@ -31,7 +31,7 @@ FEW = (SYSTEM, OURS, "jemalloc", "mimalloc3", "snmalloc", "gperftools", NO_RIVAL
 # buys safety with time (several times slower, they would take most of the budget).
 NOT_MAIN = {
     *("jemalloc-deb", "mimalloc2-deb", "tcmalloc-perthread"),
-    *("hardened", "hardened-light", "isoalloc", "hoard"),
+    *("hardened", "hardened-light", "isoalloc", "hoard", "mimalloc3-secure", "snmalloc-checks"),
 }
 # Of each family the newest, and what was wanted but cannot be had.
 LEAGUE = (
