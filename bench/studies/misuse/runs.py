@@ -28,6 +28,7 @@ COMPILE = ["gcc", "-std=gnu11", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra",
 COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-pthread"]
 AT, LATER, HARMLESS, SILENT = "at the fault", "later", "harmless", "silent"
 HUNG, BROKEN = "hung", "broken"
+WORDS = ("fault", "passed", SILENT, HARMLESS, BROKEN)  # how the program's own lines begin
 TIME_LIMIT_S = 10
 CONTROL = "no-fault"  # the kind of those cases that are right programs
 
@@ -95,8 +96,13 @@ def commit(program: Path, case: Case, environment: Mapping[str, str]) -> Ending:
 
 def read(lines: str, said: str, code: int) -> Ending:
     """The outcome of a process from what it printed and its exit code, as subprocess has it."""
-    words = [line.partition(" ")[::2] for line in lines.splitlines()]
-    told = dict(words)
+    told: dict[str, str] = {}
+    for line in lines.splitlines():
+        word, _, rest = line.partition(" ")
+        if word in WORDS:
+            told[word] = rest
+        else:
+            said += line + "\n"  # some allocators report there
     pointer = told.get("fault", "")
     for outcome in (SILENT, HARMLESS, BROKEN):
         if outcome in told and code == 0:
