@@ -15,6 +15,7 @@
 #include "config/options.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "pages/heap.h"
@@ -24,6 +25,7 @@
 #include "slots/background.h"
 #include "slots/front_end.h"
 #include "slots/guards.h"
+#include "slots/object_checks.h"
 #include "slots/requests.h"
 #include "slots/samples.h"
 #include "slots/sampling.h"
@@ -145,7 +147,9 @@ void check_live(const Block& block, const char* call) {
   if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
 }
 
-std::size_t bytes_in_heap(const Block& block) { return block.slab != nullptr ? block.slab->bytes : block.run->bytes; }
+std::size_t bytes_in_heap(const Block& block) {
+  return block.slab != nullptr ? meta::usable_bytes(block.slab->size_class) : block.run->bytes;
+}
 std::size_t bytes_of(const Block& block) {
   return block.guarded != nullptr ? block.guarded->bytes : bytes_in_heap(block);
 }
@@ -301,7 +305,15 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  if (class_of_aligned(bytes, alignment) < kClassCount) return arch::brimful_malloc(aligned_request(bytes, alignment));
+  const std::size_t size_class = meta::class_for(bytes, alignment);
+  if (size_class < kClassCount) {
+    const std::size_t request = aligned_request(bytes, alignment);
+    if (!config::checks.canary || has_current_heap()) {
+      return config::checks.canary ? allocate_in_current_heap(bytes, alignment) : arch::brimful_malloc(request);
+    }
+    const os::ErrnoGuard errno_guard;
+    return allocate_class(size_class, request);
+  }
   return has_current_heap() ? allocate_in_current_heap(bytes, alignment) : allocate_run_of(bytes, alignment);
 }
 
@@ -378,7 +390,8 @@ void* reallocate(void* pointer, std::size_t bytes) {
     return reallocate_any(pointer, bytes);
   }
   check_live(block, "realloc");
-  return may_stay(bytes, block.slab->bytes) ? pointer : move(pointer, block.slab->bytes, bytes, 0);
+  const std::size_t usable = bytes_in_heap(block);
+  return may_stay(bytes, usable) ? pointer : move(pointer, usable, bytes, 0);
 }
 
 std::size_t usable_bytes(const void* pointer, const char* call) {
@@ -389,8 +402,8 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
 }
 
 std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
-  const std::size_t size_class = class_of_aligned(bytes, alignment);
-  if (size_class < kClassCount) return kSizeClasses[size_class].bytes;
+  const std::size_t size_class = meta::class_for(bytes, alignment);
+  if (size_class < kClassCount) return meta::usable_bytes(static_cast<ClassId>(size_class));
   return bytes <= kMostBytes ? round_up(bytes, os::page_bytes()) : 0;
 }
 
@@ -411,9 +424,11 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const std::size_t usable = block.guarded != nullptr ? kSizeClasses[class_of(asked)].bytes : asked;
   bool right = shrink_was_refused && bytes <= usable;
   if (block.run == nullptr) {
-    const bool small = bytes <= kMaxClassBytes;
-    right = right || may_stay(bytes, usable) ||
-            (small && class_of_aligned(bytes, alignment > 0 ? alignment : 1) == class_of(usable));
+    const std::size_t least_alignment = alignment > 0 ? alignment : 1;
+    const bool is_of_class = block.slab != nullptr
+                                 ? meta::class_for(bytes, least_alignment) == block.slab->size_class
+                                 : class_of_aligned(bytes, least_alignment) == class_of(usable);
+    right = right || may_stay(bytes, usable) || is_of_class;
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
@@ -435,6 +450,7 @@ namespace {
 void free_claimed(Run* run) {
   const bool is_of_heap = slots::heap_number(run) != 0;
   if (BRIMFUL_UNLIKELY(run->sample != 0)) end_large_sample(run);
+  clear_freed(run, run->start, run->start + run->bytes);
   if (!is_of_heap && free_large_lightly(run)) return;
   const os::ErrnoGuard errno_guard;
   const slots::SlowScope scope;
@@ -453,6 +469,7 @@ void free_claimed(Run* run) {
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
     if (config::is_hardened() && !was_live) check_destroyed(address, "free");
     if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
+    slots::before_free(block.slab, block.index);
     if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return free_sampled(block.slab, block.index);
     const bool is_of_heap = slots::heap_number(block.slab) != 0;
     if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
@@ -489,7 +506,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);
   } else {
     const os::ErrnoGuard errno_guard;
-    block = alloc::allocate_class(class_of(bytes), bytes);
+    block = alloc::allocate_class(meta::class_for(bytes, kObjectAlignment), bytes);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
   slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kMalloc);

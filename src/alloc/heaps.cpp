@@ -11,9 +11,9 @@
 #include "alloc/emergency.h"
 #include "alloc/large.h"
 #include "config/options.h"
-#include "meta/block.h"
 #include "meta/granule_table.h"
 #include "meta/live_map.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "slots/front_end.h"
@@ -31,14 +31,6 @@ struct Source {
   HeapHandle handle;
   slots::StandIn* stand_in;
 };
-
-// As class_of_aligned(), by a load for what most ask for.
-std::size_t class_index(std::size_t bytes, std::size_t alignment) {
-  if (BRIMFUL_LIKELY(bytes <= BRIMFUL_SMALL_MAX && alignment == kObjectAlignment)) {
-    return arch::brimful_block.small[bytes] / 2U;
-  }
-  return class_of_aligned(bytes, alignment);
-}
 
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
@@ -86,7 +78,7 @@ void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignm
 
 // In an OutsideHeap. nullptr and kClosed: the handle is not good.
 void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
-  const std::size_t index = class_index(bytes, alignment);
+  const std::size_t index = meta::class_for(bytes, alignment);
   {
     const slots::SlowScope scope;
     if (scope.nested()) {

@@ -85,6 +85,7 @@ void free_deferred_unknown(std::uint64_t now_ms) {
       meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
     }
     slots::end_sample(run, meta::kSampleFreeInHandler);
+    clear_freed(run, run->start, run->start + run->bytes);
     free_or_leave(run, now_ms);
     arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
     unknown = next;
@@ -247,6 +248,15 @@ void clear_large(void* pointer, std::size_t bytes) {
   if (!os::calls.purge(start, huge->bytes)) memset(pointer, 0, bytes);  // locked in memory (mlock)
 }
 
+void clear_freed(const Run* run, std::uint64_t from, std::uint64_t end) {
+  constexpr std::uint64_t kMostCleared = 256 << 10;
+  if (BRIMFUL_LIKELY(!config::checks.zero) || from >= end) return;
+  const bool is_long = end - from > kMostCleared || run->kind == Kind::kHuge;
+  const std::uint64_t first_page = round_up(from, os::page_bytes());
+  if (is_long && os::calls.purge(first_page, end - first_page)) end = first_page;
+  memset(reinterpret_cast<void*>(from), 0, end - from);
+}
+
 bool claim_large(Run* run, std::uint64_t start) {
   // A header that is another block's by now has another start: the block that was looked for is gone.
   return pages::claim(run) && run->start == start;
@@ -284,6 +294,7 @@ bool free_huge(std::uint64_t start) {
     run = claim_at(start);
     if (run == nullptr) return false;
     slots::end_sample(run, 0);
+    clear_freed(run, start, start + run->bytes);
     is_of_heap = slots::heap_number(run) != 0;
     if (!is_of_heap) pages::free_block(run, now_ms);
   }
@@ -307,6 +318,7 @@ void* resize_large(Run* run, std::uint64_t start, std::size_t bytes) {
   // Claimed, so that a free() of another thread meanwhile is reported.
   if (BRIMFUL_UNLIKELY(!claim_large(run, start))) return nullptr;  // the free() that follows reports it
   Run* resized = run;
+  clear_freed(run, start + usable, start + run->bytes);
   if (GranuleCount::covering(usable) == run->granules) {
     run->set_usable(usable);
   } else {

@@ -19,9 +19,9 @@ namespace {
 constinit Header* const kNoTable[1] = {&none};
 constinit arch::brimful_hot_globals hidden = {kNoTable, 0};
 
-// The table as the slow paths find it: where free()'s fast path does, or, in tier:hardened, where it does not look. There
+// The table as the slow paths find it: where free()'s fast path does, or, where each free() is to be seen, where it does not look. There
 // the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
-arch::brimful_hot_globals& published() { return config::is_hardened() ? hidden : arch::brimful_hot; }
+arch::brimful_hot_globals& published() { return config::sees_each_free() ? hidden : arch::brimful_hot; }
 
 }  // namespace
 

@@ -60,6 +60,20 @@ void report_bad_pointer(const char* call, std::uint64_t pointer, bool was_used, 
   end_with(begin("foreign pointer") << "not from this heap");
 }
 
+void report_overflow(std::uint64_t object, std::size_t usable, std::size_t offset) {
+  end_with(Line() << "buffer overflow: free(" << as_pointer(object) << "): the byte at "
+                  << as_pointer(object + usable + offset) << " was written to, " << std::uint64_t{offset}
+                  << (offset == 1 ? " byte" : " bytes") << " behind the end of the " << std::uint64_t{usable}
+                  << "-byte object " << as_pointer(object) << " to " << as_pointer(object + usable));
+}
+
+void report_written_when_free(std::uint64_t object, std::size_t usable, std::size_t offset) {
+  end_with(Line() << "use after free: malloc(" << as_pointer(object) << "): the byte at " << as_pointer(object + offset)
+                  << " was written to, " << std::uint64_t{offset} << (offset == 1 ? " byte" : " bytes") << " into the "
+                  << std::uint64_t{usable} << "-byte object " << as_pointer(object) << " to "
+                  << as_pointer(object + usable) << ", while it was free");
+}
+
 void report_destroyed(const char* call, std::uint64_t pointer) {
   end_with(Line() << "use after destroy: " << call << "(" << as_pointer(pointer)
                   << "): the heap of this block was destroyed");

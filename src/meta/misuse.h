@@ -23,6 +23,12 @@ namespace brimful::meta {
 // free_sized() or sized delete with a size of another class.
 [[noreturn]] BRIMFUL_COLD void report_wrong_size(std::uint64_t pointer, std::size_t claimed, std::size_t usable);
 
+// The program wrote behind the end of the object of `usable` bytes, `offset` bytes from there on, before free() got it.
+[[noreturn]] BRIMFUL_COLD void report_overflow(std::uint64_t object, std::size_t usable, std::size_t offset);
+
+// The program wrote to byte `offset` of the object while it was free, as was seen when malloc was to hand it out again.
+[[noreturn]] BRIMFUL_COLD void report_written_when_free(std::uint64_t object, std::size_t usable, std::size_t offset);
+
 // `pointer` is a block of a heap that was destroyed.
 [[noreturn]] BRIMFUL_COLD void report_destroyed(const char* call, std::uint64_t pointer);
 

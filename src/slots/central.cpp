@@ -8,6 +8,7 @@
 
 #include "os/calls.h"
 #include "slots/events.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -103,6 +104,7 @@ std::uint64_t Central::take_from_shared() {
     // relaxed: the lock orders all writers of a shared slab's words
     shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
     shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above
+    before_offer(shared_, g, std::uint64_t{1} << bit);
     return shared_->object(g * kGroupObjects + bit);
   }
   return 0;

@@ -23,7 +23,7 @@ constexpr std::uint32_t kLeastObjects = 2;
 // With more threads' contexts than these, each keeps less: together no more than these would.
 constexpr std::uint32_t kThreadsAtEase = 64;
 
-bool keeps_nothing() { return config::is_hardened() || config::cache() == config::Cache::kNone; }
+bool keeps_nothing() { return config::sees_each_free() || config::cache() == config::Cache::kNone; }
 
 struct Place {
   unsigned group;

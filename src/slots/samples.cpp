@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "pages/run_stacks.h"
 #include "slots/freed_slots.h"
+#include "slots/object_checks.h"
 #include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/stack_copy.h"
@@ -251,6 +252,7 @@ Taken take_object(ClassId size_class) {
   while (slab->word(group).load(std::memory_order_relaxed) == 0) ++group;        // relaxed: written under the lock
   const std::uint64_t free = slab->word(group).load(std::memory_order_relaxed);  // relaxed: as above
   const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(free));
+  before_offer(slab, group, free & -free);
   // relaxed: as above; others get the address from the program
   slab->word(group).store(free & (free - 1), std::memory_order_relaxed);
   table_of(slab).of[index] = slot;

@@ -15,6 +15,8 @@
 #include "pages/purger.h"
 #include "pages/run_cache.h"
 #include "slots/events.h"
+#include "slots/object_checks.h"
+#include "slots/offer_book.h"
 #include "slots/run_stacks.h"
 #include "slots/sampling.h"
 
@@ -91,6 +93,8 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
+  if (config::checks.offers) begin_book(slab);
+  if (config::checks.zero) clear_slab(slab);
   slab->kind = Kind::kSlab;
   // Without the lock: the granules are ours, and who reads their entries meanwhile finds nothing, or a whole header.
   pages::heap.table.set_all(pages::heap.table.id_of(slab->start), GranuleCount(shape.granules), slab);

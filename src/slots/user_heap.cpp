@@ -6,12 +6,14 @@
 #include <bit>
 
 #include "meta/misuse.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "pages/run_stacks.h"
 #include "slots/front_end.h"
 #include "slots/heap_slabs.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -28,6 +30,7 @@ constexpr unsigned kLookPeriod = 8;
 void* take_from(UserHeap& heap, Slab* slab) {
   const unsigned group = lowest_group(slab);
   const std::uint64_t free = word_of(slab, group);
+  before_offer(slab, group, free & -free);
   set_word(slab, group, free & (free - 1));
   slab->idle_ticks = 0;
   if (slab->purged_at != 0) slab->purged_at = 0;
@@ -37,7 +40,7 @@ void* take_from(UserHeap& heap, Slab* slab) {
     heap.full.push_back(slab);
   }
   ++heap.counts.live_blocks;
-  add_live(heap, slab->shape().bytes);
+  add_live(heap, meta::usable_bytes(slab->size_class));
   const std::uint64_t index = group * kGroupObjects + static_cast<unsigned>(std::countr_zero(free));
   return reinterpret_cast<void*>(slab->object(index));
 }
@@ -118,7 +121,7 @@ Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, s
   set_word(slab, group, word_of(slab, group) | mask);
   set_live_objects(slab, live_objects(slab) - count);
   heap.counts.live_blocks -= static_cast<std::uint64_t>(count);
-  heap.counts.live_bytes -= static_cast<std::size_t>(count) * slab->shape().bytes;
+  heap.counts.live_bytes -= static_cast<std::size_t>(count) * meta::usable_bytes(slab->size_class);
   slab->idle_ticks = 0;
   if (group < slab->rest) slab->rest = static_cast<std::uint8_t>(group);
   if (is_lent(slab)) return nullptr;

@@ -52,6 +52,8 @@ ODD_FOREIGN = "(?:foreign|misaligned) pointer"
 NEVER = "(?:double free|foreign pointer)"
 # Questions about, and resizing of, an object that was freed.
 FREED = "(?:double free|use after free)"
+OVERFLOW = "buffer overflow"
+LATE_WRITE = "use after free"
 # A block or a handle of a heap that was destroyed.
 DESTROYED = "use after destroy"
 NO_HEAP = "foreign heap"
@@ -180,7 +182,27 @@ def all_cases() -> list[Case]:
         Case("usable_size_bad", ("freed",), FREED, "malloc_usable_size", conf="tier:hardened")
     )
     cases.append(Case("realloc_bad", ("data",), FOREIGN, "realloc"))
-    return cases + heap_cases()
+    return cases + heap_cases() + object_cases()
+
+
+def object_cases() -> list[Case]:
+    """Writes past the end and after free, which canary:1 and zero:1 find in the objects."""
+    cases = []
+    for number, size in enumerate((1, 24, 64, 1000, 4096, 28000)):
+        for by_other in (0, 1):
+            conf = ("canary:1", "canary:1,zero:1,random:1,quarantine:2", "tier:hardened")[number % 3]
+            for behind in (0, 7):
+                cases.append(
+                    Case("object_overflow", (size, behind, by_other), OVERFLOW, conf=conf)
+                )
+            offset = (number * 7) % size
+            conf = ("zero:1", "zero:1,canary:1")[number % 2]
+            cases.append(
+                Case(
+                    "object_late_write", (size, offset, by_other), LATE_WRITE, "malloc", conf=conf
+                )
+            )
+    return cases
 
 
 def heap_cases() -> list[Case]:
