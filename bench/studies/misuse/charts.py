@@ -18,7 +18,11 @@ def chart(matrix: Matrix) -> alt.TopLevelMixin:
         for name in matrix.names:
             share = matrix.cell(kind, name).share()
             # Steps in place of a scale of colours: each has a colour of its own in the dark, too.
-            step = 3 if share is None else (0 if share == 1 else 1 if share >= 0.5 else 4 if share else 6)
+            step = (
+                3
+                if share is None
+                else (0 if share == 1 else 1 if share >= 0.5 else 4 if share else 6)
+            )
             found.append({"kind": title, "name": name, "step": look.HEAT[step]})
     colour = alt.Color(
         "step:N",

@@ -29,7 +29,7 @@ COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-pthread"]
 AT, LATER, HARMLESS, SILENT = "at the fault", "later", "harmless", "silent"
 HUNG, BROKEN = "hung", "broken"
 WORDS = ("fault", "passed", SILENT, HARMLESS, BROKEN)  # how the program's own lines begin
-TIME_LIMIT_S = 10
+TIME_LIMIT_S = 5  # of what takes milliseconds
 CONTROL = "no-fault"  # the kind of those cases that are right programs
 
 

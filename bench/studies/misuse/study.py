@@ -29,14 +29,18 @@ from brimful.bench.study.records import Record
 from studies.misuse import cost, runs
 from studies.misuse.matrix import Matrix, letter, rows
 
-OURS = ("brimful", "brimful-guards-1000", "brimful-guards-all", "brimful-hardened")
+OURS = (
+    *("brimful", "brimful-guards-1000", "brimful-guards-all", "brimful-canary", "brimful-zero"),
+    *("brimful-quarantine", "brimful-random", "brimful-guard", "brimful-hardened"),
+)
 OTHERS = (
     *("glibc", "jemalloc", "mimalloc3", "mimalloc3-secure", "snmalloc", "snmalloc-checks"),
     *("scudo", "isoalloc", "hardened-light", "hardened"),
 )
 ISOALLOC = "isoalloc"
-HUNTS = ("brimful-guards-all",)  # some hundred times as slow, and meant to be: of these the cost isn't measured
-TABLES = {"brimful": OURS, "others": OTHERS}
+HUNTS = (
+    "brimful-guards-all",
+)  # some hundred times as slow, and meant to be: of these the cost isn't measured
 PICTURE = (
     "Kinds of faults against allocators; dark blue: always stopped, light blue: in half of the runs or "
     "more, light red: in fewer, dark red: never, grey: harmless"
@@ -98,13 +102,13 @@ def tables(record: Record, wanted: Sequence[str]) -> list[str]:
     matrix, samples = matrix_of(record), record.results.get("cost", [])
     names = [name for name in matrix.names if name in wanted]
     lines = rows(matrix, names) + (cost.rows(samples, names) if samples else [])
-    return table(["fault", *names], lines) if names else []
+    heads = [name.removeprefix("brimful-") for name in names]
+    return table(["fault", *heads], lines) if names else []
 
 
 def told(record: Record) -> list[str]:
-    """Both tables."""
-    named = {name for group in TABLES.values() for name in group}
-    more = [one.name for one in record.allocators if one.name not in named]
+    """A table of ours, one of the others, one of the reader's own."""
+    more = [one.name for one in record.allocators if one.name not in (*OURS, *OTHERS)]
     lines: list[str] = []
     for group in (OURS, OTHERS, more):
         lines += tables(record, group)

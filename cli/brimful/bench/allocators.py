@@ -51,6 +51,11 @@ VARIANTS = {
     BACKGROUND: ("with its background thread", "background_thread:1"),
     f"{OURS}-guards-1000": ("one object in 1000 guarded", "guards:1000"),
     f"{OURS}-guards-all": ("every small object guarded", "guards:1"),
+    f"{OURS}-canary": ("canaries", "canary:1"),
+    f"{OURS}-zero": ("freed memory cleared", "zero:1"),
+    f"{OURS}-quarantine": ("freed objects that wait", "quarantine:4"),
+    f"{OURS}-random": ("random choice", "random:1"),
+    f"{OURS}-guard": ("a guard page behind each slab", "guard:1"),
     f"{OURS}-hardened": ("tier hardened", "tier:hardened"),
 }
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
