@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The study `misuse`: what a process says becomes an outcome, outcomes become shares, and none is rounded away."""
+"""The study `misuse`: lines become outcomes, outcomes become shares, and no share is rounded to an end."""
 
 from __future__ import annotations
 

@@ -38,9 +38,8 @@ OTHERS = (
     *("scudo", "isoalloc", "hardened-light", "hardened"),
 )
 ISOALLOC = "isoalloc"
-HUNTS = (
-    "brimful-guards-all",
-)  # some hundred times as slow, and meant to be: of these the cost isn't measured
+# Some hundred times as slow, and meant to be: their cost isn't measured.
+HUNTS = ("brimful-guards-all",)
 PICTURE = (
     "Kinds of faults against allocators; dark blue: always stopped, light blue: in half of the runs or "
     "more, light red: in fewer, dark red: never, grey: harmless"
@@ -138,6 +137,6 @@ STUDY = Study(
         "allocators": contenders.option(",".join((*OURS, *OTHERS))),
         "repeats": Option("runs of each case", 5, 1),
         "rounds": Option("samples of each row of the cost", 5, 1),
-        "rows": Option("of the bench, for the cost", cost.ROWS, "cfrac,larson"),
+        "rows": Option("of the bench, for the cost", ",".join(cost.ROWS), "cfrac,larson"),
     },
 )
