@@ -164,16 +164,23 @@ void choose_checks() {
   const auto choose = [](Setting& check) {
     if (check.as<Check>() == Check::kTier) check = static_cast<std::int64_t>(is_hardened() ? Check::kOn : Check::kOff);
   };
+  const auto choose_number = [](Setting& number, std::int64_t hardened) {
+    if (number == kByTier) number = is_hardened() ? hardened : 0;
+  };
   constexpr std::int64_t kHardenedQuarantine = 1;
+  constexpr std::int64_t kHardenedGuard = 256;
   choose(options.canary);
   choose(options.zero);
   choose(options.random);
-  if (options.quarantine == kTierOffers) options.quarantine = is_hardened() ? kHardenedQuarantine : 0;
+  choose_number(options.quarantine, kHardenedQuarantine);
+  choose_number(options.guard, kHardenedGuard);
   const bool is_shipped = kMiddle == Middle::kContexts;  // the middle layers for study hand out objects by themselves
   checks.canary = is_shipped && options.canary.as<Check>() == Check::kOn;
   checks.zero = is_shipped && options.zero.as<Check>() == Check::kOn;
   checks.objects = checks.canary || checks.zero;
+  if (!is_shipped) options.guard = 0;
   checks.offers = is_shipped && (checks.objects || draws_offers() || options.quarantine != 0);
+  checks.books = checks.offers || options.guard != 0;
 }
 
 void report_warning(const char* text) { os::report(Line() << text); }

@@ -77,18 +77,17 @@ struct Options {
   Setting report;             // Report
   Setting canary;             // Check
   Setting zero;               // Check
-  Setting quarantine;         // offers of its slab that a freed object waits for at least; kTierOffers: by the tier
+  Setting quarantine;         // offers of its slab that a freed object waits for at least; kByTier
   Setting random;             // Check
-  Setting guard;              // one in so many slabs ends in a page without access; 0: none
+  Setting guard;              // one in so many slabs ends in a page without access; 0: none; kByTier
   Setting prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
 inline constexpr std::int64_t kAutoBytes = -1;
 
-// What the quarantine of a tier is chosen by, until load() knows.
-inline constexpr std::int64_t kTierOffers = -1;
-inline constexpr std::int64_t kMostQuarantine = 1000;
+// A number that the tier decides, until load() knows.
+inline constexpr std::int64_t kByTier = -1;
 
 // What the word `on` stands for, of an option that takes a number of bytes.
 inline constexpr std::int64_t kOnBytes = std::int64_t{512} << 10;
@@ -149,12 +148,12 @@ inline constexpr OptionInfo kOptions[] = {
      "1: a secret word behind each small object, looked at when it is freed"},
     {"zero", &Options::zero, "0|1|tier", false, 0, 2, 2,
      "1: freed memory is cleared, and looked at before it is handed out again"},
-    {"quarantine", &Options::quarantine, nullptr, false, kTierOffers, kMostQuarantine, kTierOffers,
+    {"quarantine", &Options::quarantine, nullptr, false, -1, 1000, -1,
      "a freed object waits until its slab has offered so often since; 0 not at all, -1 as the tier has it"},
     {"random", &Options::random, "0|1|tier", false, 0, 2, 2,
      "1: which free objects malloc hands out is drawn at random"},
-    {"guard", &Options::guard, nullptr, false, 0, 1000000, 0,
-     "one in so many slabs ends in a page without access; other than 0: malloc(0) and tables are guarded, too"},
+    {"guard", &Options::guard, nullptr, false, -1, 1000000, -1,
+     "one in so many slabs ends in a page without access; 0 none, and malloc(0) is like any; -1 as the tier has it"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -175,6 +174,7 @@ void load();
 struct Checks {
   bool objects = false;  // they are looked at when they are freed and before they are offered: canary or zero
   bool offers = false;   // what is offered is chosen in C++, so malloc goes on to no group by itself
+  bool books = false;    // slabs have a book (meta/header.h)
   bool canary = false;
   bool zero = false;
 };

@@ -7,6 +7,7 @@
 
 #include "arch/sequences.h"
 #include "config/options.h"
+#include "meta/table_memory.h"
 #include "os/calls.h"
 
 namespace brimful::meta {
@@ -40,7 +41,7 @@ Header& GranuleTable::none_header() { return none; }
 bool GranuleTable::reserve(std::uint64_t granules) {
   const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
   const std::size_t record_bytes = round_up(granules / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
-  void* memory = os::calls.map(0, entry_bytes + record_bytes, os::Access::kNone);
+  void* memory = reserve_table(entry_bytes + record_bytes);
   if (memory == nullptr) return false;
   entries_ = static_cast<Header**>(memory);
   hugepages_ = reinterpret_cast<Hugepage*>(static_cast<std::byte*>(memory) + entry_bytes);

@@ -98,6 +98,7 @@ struct GroupBook {
 struct OfferBook {
   std::uint64_t random;  // state of the slab's random numbers
   std::uint64_t offers;  // since the last turn
+  bool is_sealed;        // its end, or all of it, can't be accessed (slots/slab_guard.h)
 };
 
 // Where a slab is linked. Guarded by the lock of that list (its owner's context lock, or the central lock).
@@ -144,7 +145,7 @@ struct Slab : Header {
   }
   // What the header takes of the arena: with its book, where slabs have one.
   static std::size_t bytes_for(unsigned groups) {
-    return bytes_without_book(groups) + (config::checks.offers ? sizeof(OfferBook) + groups * sizeof(GroupBook) : 0);
+    return bytes_without_book(groups) + (config::checks.books ? sizeof(OfferBook) + groups * sizeof(GroupBook) : 0);
   }
   // Of a slab with a book only.
   OfferBook& book() {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/exponential.h"
+#include "config/options.h"
 #include "os/calls.h"
 #include "os/fault.h"
 #include "pages/heap.h"
@@ -256,6 +257,7 @@ void free_guarded(std::uint64_t address, const char* call) {
   }
   const std::uint32_t slot = slot_of(address);
   check_beside(record, guard_page(slot), call);
+  if (config::checks.zero) memset(reinterpret_cast<void*>(record.address), 0, record.bytes);
   copy_stack(record.release, reinterpret_cast<char*>(&record), meta::kGuardStackBytes);
   os::calls.seal(guard_page(slot), guard_pool.page_bytes);
   // pairs with: state_of() (the record)

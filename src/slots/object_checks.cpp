@@ -46,10 +46,10 @@ void check_zeros(std::uint64_t address, std::size_t bytes) {
 }  // namespace
 
 void begin_object_checks() {
+  meta::choose_class_tables();
   if (!config::checks.canary) return;
   secrets[0] = random_of(os::process_random() + os::monotonic_ns());
   secrets[1] = random_of(secrets[0] ^ reinterpret_cast<std::uintptr_t>(&secrets[1]));
-  meta::make_room_for_canaries();
 }
 
 void clear_slab(const Slab* slab) {
@@ -59,6 +59,7 @@ void clear_slab(const Slab* slab) {
 namespace checks_detail {
 
 void look_before_offer(Slab* slab, unsigned group, std::uint64_t objects) {
+  if (meta::is_sealed_class(slab->size_class)) return;
   const std::size_t usable = meta::usable_bytes(slab->size_class);
   const bool has_canary = meta::has_canary(slab->size_class);
   // Atomic because handlers of several threads take from one slab of theirs: one may lose what another wrote, and then an
@@ -79,6 +80,7 @@ void look_before_free(Slab* slab, std::uint64_t index) {
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   // A second free must not clear what is another's by now. tier:hardened has seen it already.
   if (!config::is_hardened() && BRIMFUL_UNLIKELY((free_bits(slab, group) & bit) != 0)) report_twice(slab, group, bit);
+  if (meta::is_sealed_class(slab->size_class)) return;
   const std::uint64_t address = slab->object(index);
   const std::size_t usable = meta::usable_bytes(slab->size_class);
   if (meta::has_canary(slab->size_class)) {

@@ -25,7 +25,7 @@
 
 namespace brimful::slots {
 
-// Draws the secret and makes room in the classes, if there are canaries. Once, before the first object.
+// Draws the secret, if there are canaries, and has the classes chosen that leave room for them. Once, before the first object.
 void begin_object_checks();
 
 // The memory of a new slab, which nobody else has seen yet.

@@ -44,7 +44,7 @@ void turn(Slab* slab) {
 }  // namespace
 
 void begin_book(Slab* slab) {
-  slab->book() = {os::process_random() ^ os::monotonic_ns() ^ reinterpret_cast<std::uintptr_t>(slab), 0};
+  slab->book() = {os::process_random() ^ os::monotonic_ns() ^ reinterpret_cast<std::uintptr_t>(slab), 0, false};
   for (unsigned g = 0; g < slab->groups; ++g) slab->book(g) = {.used = 0, .ripe = kAllFree, .waiting = 0};
 }
 
