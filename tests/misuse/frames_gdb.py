@@ -6,7 +6,7 @@ the program was stopped, and what profilers see that interrupt it. Compilers see
 is only entered and left. Prints how many instructions were seen, and where the way was lost.
 """
 
-import gdb
+import gdb  # type: ignore[import-untyped]  # there is one inside of gdb only
 
 MOST_STEPS = 3000
 MOST_FRAMES = 40

@@ -563,7 +563,7 @@ def check_stacks(runner: Runner) -> None:
         runner.record(f"gdb, frames of the assembly ({front_end})", faults, done)
 
 
-# Sections are aborted by each step, so only their beginnings are seen; what leads to them and behind them is whole.
+# Each step aborts a section: only beginnings are seen, and what lies before and behind, whole.
 LEAST_INSTRUCTIONS = 30
 
 
