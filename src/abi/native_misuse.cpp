@@ -22,7 +22,8 @@ static_assert(static_cast<int>(Misuse::kDoubleFree) == BRIMFUL_MISUSE_DOUBLE_FRE
 constinit std::atomic<MisuseHook> misuse_hook{nullptr};
 
 Decision call_misuse_hook(const brimful::meta::Report& report, const char* line) {
-  const MisuseHook hook = misuse_hook.load(std::memory_order_acquire);  // pairs with: brimful_set_misuse_hook() (its data)
+  const MisuseHook hook =
+      misuse_hook.load(std::memory_order_acquire);  // pairs with: brimful_set_misuse_hook() (its data)
   if (hook == nullptr) return Decision::kAbort;
   brimful::slots::ThreadState& thread = brimful::slots::thread_state;
   if (thread.is_in_hook) return Decision::kWarn;

@@ -246,9 +246,9 @@ struct Section {
 
 // In the order in which they are printed.
 constexpr Section kSections[] = {
-    {process_text, process_json}, {bytes_text, bytes_json},   {coverage_text, coverage_json},
-    {limits_text, limits_json},   {misuse_text, misuse_json}, {blocks_text, blocks_json}, {resident_text, resident_json},
-    {locks_text, locks_json},     {events_text, events_json},
+    {process_text, process_json},   {bytes_text, bytes_json},   {coverage_text, coverage_json},
+    {limits_text, limits_json},     {misuse_text, misuse_json}, {blocks_text, blocks_json},
+    {resident_text, resident_json}, {locks_text, locks_json},   {events_text, events_json},
 };
 
 void take_report(Report& into) {
