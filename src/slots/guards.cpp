@@ -81,7 +81,7 @@ bool make_pool() {
   }
   os::calls.name(start, pages + records, "brimful guards");
   os::watch_faults(report_fault);
-  guard_pool.start = start;
+  std::atomic_ref(guard_pool.start).store(start, std::memory_order_relaxed);  // relaxed: published by the bytes
   guard_pool.slots = slots;
   guard_pool.page_bytes = static_cast<std::uint32_t>(page);
   guard_pool.records = start + pages;

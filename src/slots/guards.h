@@ -56,7 +56,8 @@ void* allocate_guarded(std::size_t requested);
 inline bool is_guarded(std::uint64_t address) {
   // pairs with: make_pool() (the start)
   const std::uint64_t bytes = meta::guard_pool.bytes.load(std::memory_order_acquire);
-  return address - meta::guard_pool.start < bytes;
+  // relaxed: ordered by the bytes; with 0 of them any start will do
+  return address - std::atomic_ref(meta::guard_pool.start).load(std::memory_order_relaxed) < bytes;
 }
 
 // The record of the live object that starts at the address, which is_guarded(); nullptr: anything else, which has been

@@ -202,6 +202,7 @@ class Explorer final : public Chooser {
   }
 
   // What a run shows that came upon a location it did not take for shared means nothing: the next pass knows better.
+  [[noreturn]] void sleep() { end_fiber(); }
   [[noreturn]] void leave(const std::string& fault) {
     if (fault_.empty() && !is_news_) fault_ = fault;
     is_active_ = false;
@@ -310,6 +311,10 @@ class Explorer final : public Chooser {
     is_busy = false;
     scenario_->run(current_);
     is_busy = true;
+    end_fiber();
+  }
+  // Its end, or a sleep, which lasts longer than the run.
+  [[noreturn]] void end_fiber() {
     fibers_[current_].is_done = true;
     const std::vector<unsigned>& others = others_that_can_go_on();
     if (others.empty()) {
@@ -676,6 +681,7 @@ long __wrap_syscall(long number, ...) {
   va_end(list);
   if (is_modelled()) {
     const Busy busy;
+    if (number == SYS_nanosleep || number == SYS_clock_nanosleep) explorer().sleep();
     if (number == SYS_futex) {
       const auto address = static_cast<std::uintptr_t>(a[0]);
       if ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT) return explorer().futex_wait(address, static_cast<std::uint32_t>(a[2]));
