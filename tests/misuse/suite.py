@@ -80,7 +80,7 @@ REPORTS = {
 
 @dataclass(frozen=True)
 class Promise:
-    """How a case has to end, and, if it is stopped, the line, in which {pointer} is the faulty one; "": any."""
+    """How a case has to end, and the line if it is stopped, with {pointer} for the faulty one; "": any."""
 
     outcomes: tuple[str, ...]
     line: str = ""
