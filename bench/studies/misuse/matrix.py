@@ -28,6 +28,7 @@ KINDS = {
     "overflow-8": "write 8 bytes behind the end",
     "overflow-16": "write 16 bytes behind the end",
     "overflow-page": "write a page behind the end",
+    "overflow-mib": "write a MiB behind the end",
     "overflow-far": "write beyond the neighbour",
     "overflow-read": "read behind the end",
     "underflow": "write or read before the start",

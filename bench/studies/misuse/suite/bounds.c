@@ -129,6 +129,7 @@ const struct Fault kBounds[] = {
     {"write-odd", OVER "8", write_behind_odd, 8, kAllSizes, kBoth},
     {"write", OVER "16", write_behind, 16, kAllSizes, kBoth},
     {"write", OVER "page", write_behind, 4096, kAllSizes, kBoth},
+    {"write", OVER "mib", write_behind, 1 << 20, kAllSizes, kOneThread},
     {"write", OVER "far", write_far_behind, 8, kAllSizes, kOneThread},
     {"read-16", OVER "read", read_behind, 16, kAllSizes, kOneThread},
     {"read-page", OVER "read", read_behind, 4096, kAllSizes, kOneThread},
