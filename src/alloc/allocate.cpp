@@ -13,6 +13,7 @@
 #include "alloc/large.h"
 #include "arch/sequences.h"
 #include "config/options.h"
+#include "meta/block.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
@@ -131,7 +132,7 @@ Block find_block(std::uint64_t address, const char* call) {
 }
 
 bool is_live(Slab* slab, std::uint64_t index) {
-  if (config::is_hardened()) return meta::live_map.is_set(slab->object(index));
+  if (config::is_hardened() && !meta::live_map.is_set(slab->object(index))) return false;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   return (slots::free_bits(slab, group) >> (index % kGroupObjects) & 1) == 0;
 }
@@ -158,12 +159,6 @@ bool may_stay(std::size_t bytes, std::size_t usable) {
 // A realloc() to less found no memory and left the object where it was: from then on, a size that is too small for an
 // object's class proves nothing.
 constinit bool shrink_was_refused = false;
-
-// The object is the program's from here on; tier:hardened writes that down, for free() to find.
-void* hand_out(void* object) {
-  if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
-  return object;
-}
 
 std::uint32_t heap_number(const Block& block) {
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
@@ -198,7 +193,7 @@ void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope)
 // `bytes` were asked for, which the class holds.
 void* allocate_class(std::size_t index, std::size_t bytes) {
   void* object = slots::take(static_cast<ClassId>(index));
-  if (BRIMFUL_LIKELY(object != nullptr)) return hand_out(object);
+  if (BRIMFUL_LIKELY(object != nullptr)) return object;
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
   slots::prepare();
@@ -215,7 +210,7 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
     got.object = slots::allocate_sampled(static_cast<ClassId>(index), bytes, got.sample_interval);
     if (got.object == nullptr) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
   }
-  return hand_out(got.object);
+  return got.object;
 }
 
 [[gnu::always_inline]] inline void* allocate_run(std::size_t bytes, std::size_t alignment) {
@@ -442,17 +437,9 @@ void free_claimed(Run* run) {
   scope.nested() ? free_large_nested(run) : free_large(run);
 }
 
-// free() of what the fast path could not.
-[[gnu::always_inline]] inline void free_any(void* pointer) {
-  if (has_current_heap()) return free_outside_heap(pointer);
-  const std::uint64_t address = address_of(pointer);
-  // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
-  // object is nobody's, so its slab stays what it is.
-  const bool was_live = config::is_hardened() && meta::live_map.clear(address);
-  Block block = find_in_windows(address);
+// free() of what the fast path could not. In tier:hardened the life of an object has been ended.
+[[gnu::always_inline]] inline void free_found(std::uint64_t address, const Block& block) {
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
-    if (config::is_hardened() && !was_live) check_destroyed(address, "free");
-    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
     if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return free_sampled(block.slab, block.index);
     const bool is_of_heap = slots::heap_number(block.slab) != 0;
     if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
@@ -470,9 +457,56 @@ void free_claimed(Run* run) {
   if (!free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
 }
 
+[[gnu::always_inline]] inline void free_any(void* pointer) {
+  if (has_current_heap()) return free_outside_heap(pointer);
+  const std::uint64_t address = address_of(pointer);
+  free_found(address, find_in_windows(address));
+}
+
 void free_outside_heap(void* pointer) {
   const slots::OutsideHeap outside;
   free_any(pointer);
+}
+
+// In tier:hardened every free() comes to free_hardened() (slots/lives.h). Of any number that race for an object, one ends its
+// life; until it goes on, the object is nobody's, so its slab stays what it is. What is not an object of the running context
+// goes on here, with its life ended (`was_live`) or without one.
+[[gnu::noinline]] void free_other(void* pointer, bool was_live, const void* caller) {
+  if (pointer == nullptr) return;
+  {
+    const std::uint64_t address = address_of(pointer);
+    const slots::OutsideHeap outside;
+    const Block block = find_in_windows(address);
+    if (!was_live && block.slab != nullptr) not_live(block, "free");
+    free_found(address, block);
+  }
+  slots::start_wanted_thread(caller, slots::Call::kFree);
+}
+
+[[gnu::always_inline]] inline void free_hardened(void* pointer, const void* caller) {
+  const std::uint64_t address = address_of(pointer);
+  if (BRIMFUL_UNLIKELY(!meta::live_map.clear(address))) return free_other(pointer, false, caller);
+  Header* header = meta::header_in(meta::hidden_table, address);
+  auto* slab = static_cast<Slab*>(header);
+  const std::uint64_t index = slab->index_of(address);
+  if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || index >= slab->count())) return free_other(pointer, true, caller);
+  const arch::Outcome outcome = arch::brimful_seq_free(slab, index, 0);
+  if (BRIMFUL_LIKELY(outcome == arch::Outcome::kDone)) return;
+  // kAlreadySet, of an object that is offered: it will be seen once more.
+  if (outcome != arch::Outcome::kGroupFree) return free_other(pointer, true, caller);
+  if (slots::counts_down(slab)) arch::brimful_free_event(slab);
+}
+
+// The size names the object's class, as the fast path of the default tier would find.
+[[gnu::always_inline]] inline bool names_class(const void* pointer, std::size_t bytes) {
+  if (bytes > BRIMFUL_SMALL_MAX) return false;
+  return meta::header_in(meta::hidden_table, address_of(pointer))->size_class == arch::brimful_block.small[bytes] / 2;
+}
+
+// free() in the default tier.
+[[gnu::noinline]] void free_default(void* pointer, const void* caller) {
+  free_any(pointer);
+  slots::start_wanted_thread(caller, slots::Call::kFree);
 }
 
 }  // namespace
@@ -497,9 +531,8 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
-  if (pointer == nullptr) return;
-  alloc::free_any(pointer);
-  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
+  if (config::is_hardened()) return alloc::free_hardened(pointer, __builtin_return_address(0));
+  if (pointer != nullptr) alloc::free_default(pointer, __builtin_return_address(0));
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
@@ -514,6 +547,9 @@ void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
+  if (config::is_hardened() && alloc::names_class(pointer, bytes)) {
+    return alloc::free_hardened(pointer, __builtin_return_address(0));
+  }
   if (pointer == nullptr) return;
   alloc::check_size(pointer, bytes, kObjectAlignment);
   brimful_free(pointer);

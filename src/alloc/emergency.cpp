@@ -7,8 +7,7 @@
 #include <bit>
 
 #include "base/compiler.h"
-#include "config/options.h"
-#include "meta/live_map.h"
+#include "slots/lives.h"
 #include "slots/slab.h"
 
 namespace brimful::alloc {
@@ -28,9 +27,7 @@ void* take_from(Slab* slab) {
       if (slab->remote(g).compare_exchange_weak(free, free & (free - 1), std::memory_order_acquire,
                                                 std::memory_order_relaxed)) {  // relaxed: tried again
         const auto bit = static_cast<unsigned>(std::countr_zero(free));
-        const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);
-        if (config::is_hardened()) meta::live_map.set(object);
-        return reinterpret_cast<void*>(object);
+        return slots::begin_life(reinterpret_cast<void*>(slab->object(std::uint64_t{g} * kGroupObjects + bit)));
       }
     }
   }

@@ -10,13 +10,12 @@
 #include "alloc/allocate.h"
 #include "alloc/emergency.h"
 #include "alloc/large.h"
-#include "config/options.h"
 #include "meta/block.h"
 #include "meta/granule_table.h"
-#include "meta/live_map.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "slots/front_end.h"
+#include "slots/lives.h"
 
 namespace brimful::alloc {
 namespace {
@@ -60,8 +59,7 @@ void* allocate_object(const Source& source, ClassId size_class, HeapAnswer* answ
     slots::reclaim_all();
     object = attempt();
   }
-  if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
-  return object;
+  return slots::begin_life(object);
 }
 
 void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {

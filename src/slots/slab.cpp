@@ -15,6 +15,7 @@
 #include "pages/purger.h"
 #include "pages/run_cache.h"
 #include "slots/events.h"
+#include "slots/lives.h"
 #include "slots/run_stacks.h"
 #include "slots/sampling.h"
 
@@ -137,6 +138,7 @@ void release_slab(Slab* slab) {
   check_uncollected(slab);
   count(Event::kReleaseSlab);
   forget_offers(slab);
+  for (unsigned g = 0; g < slab->groups; ++g) end_offer(slab, g);
   const std::uint64_t now_ms = os::calls.now_ms();
   const sync::MutexLock guard(pages::heap.lock);
   unmake_slab(slab, now_ms);

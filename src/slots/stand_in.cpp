@@ -40,7 +40,7 @@ StandIn* make_stand_in() {
 }  // namespace
 
 StandIn* take_stand_in() {
-  // The hardened tier's malloc has no hits, and neither have the middle layers for study.
+  // Lent objects would need live bits in the hardened tier; and the middle layers for study have no hits.
   if (config::is_hardened() || config::kMiddle != config::Middle::kContexts) return nullptr;
   const sync::MutexLock guard(pages::heap.lock);
   StandIn* stand_in = free_stand_ins;

@@ -45,9 +45,12 @@ STUDIES = {
     f"{OURS}-global-lock": ("one lock for all", "study-global"),
 }
 FRONT_ENDS = {f"{OURS}-percpu": "percpu", f"{OURS}-thread": "thread"}
-# Settings of brimful that a question about memory is about: name → what is different, its options.
+# Settings of brimful that a question is about: name → what is different, its options.
 BACKGROUND = f"{OURS}-background"
-VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")}
+VARIANTS = {
+    BACKGROUND: ("with its background thread", "background_thread:1"),
+    f"{OURS}-hardened": ("tier:hardened", "tier:hardened"),
+}
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 
