@@ -24,6 +24,7 @@
 #include "slots/background.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/lives.h"
 #include "slots/magazine.h"
 #include "slots/object_checks.h"
 #include "slots/offer_book.h"
@@ -105,8 +106,10 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
     if (chooses) prepare_offer(context, slab, group, places);
     const std::uint64_t again = places & slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
+    const std::uint64_t fresh = begin_offer(slab, group, places);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
+      abandon_offer(slab, group, fresh);
       return Refill::kMoved;
     }
     note_offer(context, size_class, &slab->offered_words()[group], room, room != count);
@@ -298,7 +301,7 @@ Allocation allocate(ClassId size_class) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
-    const bool is_heartbeat = context->heartbeat <= 0;
+    const bool is_heartbeat = beats_of(context) <= 0;
     if (is_heartbeat) tick();
     if (!context->lock.try_lock()) {
       if (yielded) break;
@@ -308,7 +311,7 @@ Allocation allocate(ClassId size_class) {
     }
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = takes_sample(context, size_class) ? Refill::kSample : refill(context, size_class);
-    context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
+    beats_of(context) -= BRIMFUL_BEATS_OF_A_GROUP;
     if (is_heartbeat) raise_offers(context);
     context->lock.unlock();
     if (BRIMFUL_UNLIKELY(result == Refill::kSample)) {
@@ -331,9 +334,11 @@ Allocation allocate(ClassId size_class) {
 
 void* allocate_unsampled(ClassId size_class) {
   void* object = central[size_class].allocate_shared(size_class);
-  if (object != nullptr) return object;
-  reclaim_all();
-  return central[size_class].allocate_shared(size_class);
+  if (object == nullptr) {
+    reclaim_all();
+    object = central[size_class].allocate_shared(size_class);
+  }
+  return begin_life(object);
 }
 
 bool collect_all(Slab* slab, Context* context) {
@@ -442,7 +447,7 @@ void tick() {
   const std::uint64_t passed_ms = now_ms - looked_ms;
   const std::int32_t usual = passed_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
   const std::int32_t groups = wants_all(context) ? usual : groups_to_offer(context, passed_ms, usual);
-  context->heartbeat = arch::has_fast_advance() && !config::checks.offers ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
+  set_groups_until_look(context, groups);
 }
 
 }  // namespace brimful::slots
