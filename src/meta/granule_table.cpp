@@ -5,8 +5,7 @@
 
 #include <atomic>
 
-#include "arch/sequences.h"
-#include "config/options.h"
+#include "meta/table_memory.h"
 #include "os/calls.h"
 
 namespace brimful::meta {
@@ -17,30 +16,17 @@ constinit Header none = {std::uint64_t{1} << 63, 1, 0, kOwnerReleased, 0, 1, Kin
 namespace {
 
 constinit Header* const kNoTable[1] = {&none};
-constinit arch::brimful_hot_globals hidden = {kNoTable, 0};
-
-// The table as the slow paths find it: where free()'s fast path does, or, in tier:hardened, where it does not look. There
-// the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
-arch::brimful_hot_globals& published() { return config::is_hardened() ? hidden : arch::brimful_hot; }
 
 }  // namespace
 
-Header* header_of(std::uint64_t address) {
-  arch::brimful_hot_globals& table = published();
-  // pairs with: GranuleTable::cover() (the table that goes with the mask)
-  const std::uint64_t mask = std::atomic_ref(table.granule_mask).load(std::memory_order_acquire);
-  // relaxed: ordered by the mask
-  Header* const* entries = std::atomic_ref(table.table).load(std::memory_order_relaxed);
-  auto& entry = const_cast<Header*&>(entries[(address >> kGranuleShift) & mask]);
-  return std::atomic_ref(entry).load(std::memory_order_relaxed);  // relaxed: as set()
-}
+constinit arch::brimful_hot_globals hidden_table = {kNoTable, 0};
 
 Header& GranuleTable::none_header() { return none; }
 
 bool GranuleTable::reserve(std::uint64_t granules) {
   const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
   const std::size_t record_bytes = round_up(granules / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
-  void* memory = os::calls.map(0, entry_bytes + record_bytes, os::Access::kNone);
+  void* memory = reserve_table(entry_bytes + record_bytes);
   if (memory == nullptr) return false;
   entries_ = static_cast<Header**>(memory);
   hugepages_ = reinterpret_cast<Hugepage*>(static_cast<std::byte*>(memory) + entry_bytes);
@@ -73,7 +59,7 @@ bool GranuleTable::cover(GranuleId end) {
   }
   for (std::uint64_t i = covered_; i < target; ++i) entries_[i] = &none;
   covered_ = target;
-  arch::brimful_hot_globals& table = published();
+  arch::brimful_hot_globals& table = published_table();
   // relaxed: published by the mask
   std::atomic_ref(table.table).store(entries_, std::memory_order_relaxed);
   // pairs with: the program's own hand-over of any pointer beyond the old prefix, header_of() (the entries filled above)
