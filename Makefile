@@ -108,7 +108,7 @@ fuzz: ## fuzzers: TARGET=malloc_calls SECONDS=60; without TARGET each of them so
 .PHONY: fuzz-campaign
 fuzz-campaign: ## all fuzzers, an hour together, then executions and coverage into docs/fuzzing.md; Ctrl-C: what was done
 	@tools/install-deps.sh fuzz
-	@/usr/bin/python3 tests/fuzz/run.py --seconds 240 --record $(FUZZ)
+	@/usr/bin/python3 tests/fuzz/run.py --seconds $(or $(SECONDS),240) --record $(FUZZ)
 
 # Cross compiled, then run on Debian's kernels in an emulated machine. KERNEL="--quick"
 # for a look; other options: tests/arm64/kernel.py --help.

@@ -18,6 +18,8 @@ SHORTENED: dict[str, tuple[str, ...]] = {
     "quick": (),
     "test": ("TESTS=release.cli",),
     "test-arm64": ("KERNEL=--quick --kernel 6.1 --only oracle",),
+    "fuzz": ("TARGET=options", "SECONDS=5"),
+    "fuzz-campaign": ("SECONDS=2",),
     "test-long": ("TESTS=release.study.class.abi.long",),
     "repeat": ("TESTS=release.cli.test_manual", "N=2"),
     "bench": ("BENCH=--workloads larson --rounds 1:1 --budget 20s --allocators brimful",),

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Readers of the command against what others write: results of the bench, reports of leaks, lock counters of a program
-that was killed while it printed, control groups. hypothesis makes the texts; what it finds it makes short.
+"""Readers of the command against what others write; hypothesis makes the texts.
+
+Results of the bench, reports of leaks, lock counters of a program that was killed while it printed, control
+groups.
 
     python_readers.py [--seconds N]    other texts each time
     python_readers.py --fixed          the same texts each time, once
@@ -34,9 +36,10 @@ except ImportError:
     print("python3-hypothesis is not installed")
     sys.exit(77)
 
-import fake_results
-from brimful import leaks
-from brimful.bench import contention, launch, machine, model
+import fake_results  # noqa: E402
+
+from brimful import leaks  # noqa: E402
+from brimful.bench import contention, launch, machine, model  # noqa: E402
 
 EXAMPLES = 50  # between two looks at the clock
 

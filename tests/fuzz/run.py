@@ -303,9 +303,9 @@ def table(outcomes: list[Outcome]) -> str:
         rows.append(
             f"| `{o.target}` | {o.seconds} | {o.executions:,} | {inputs} | {o.found} | {share} |"
         )
-    rows.append(
-        f"| **all** | {sum(o.seconds for o in outcomes)} | {sum(o.executions for o in outcomes):,} | | {sum(o.found for o in outcomes)} | |"
-    )
+    seconds = sum(o.seconds for o in outcomes)
+    executions = sum(o.executions for o in outcomes)
+    rows.append(f"| **all** | {seconds} | {executions:,} | | {sum(o.found for o in outcomes)} | |")
     return "\n".join(rows)
 
 
@@ -367,10 +367,10 @@ def main() -> int:
             else:
                 outcome = run_libfuzzer(program, target, arguments.seconds)
             outcomes.append(outcome)
-            print(
-                f"{target}: {outcome.executions:,} executions, {outcome.inputs} inputs, {outcome.found} found",
-                flush=True,
+            counts = (
+                f"{outcome.executions:,} executions, {outcome.inputs} inputs, {outcome.found} found"
             )
+            print(f"{target}: {counts}", flush=True)
             if arguments.merge and target != PYTHON and not arguments.afl:
                 merge(programs, target)
     except KeyboardInterrupt:
