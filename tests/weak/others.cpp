@@ -226,6 +226,10 @@ void make_runs_and_keep_one(unsigned thread) {
   make_runs(thread);
   if (thread == 0) pages::keep_run(0, other_run, 5);
 }
+void make_runs_and_keep_shorter(unsigned thread) {
+  make_runs(thread);
+  if (thread == 0) pages::keep_run(0, make_run(100000), 5);
+}
 void keep_one(Run* one) {
   one->dirty = true;
   pages::keep_run(0, one, 5);
@@ -355,7 +359,8 @@ void free_nested_and_take_over(unsigned thread) {
   } else {
     heap->lock.lock();
     take_over_nested(*heap);
-    const bool is_free = (owner_bits(slab, 0) & std::uint64_t{1} << slab->index_of(reinterpret_cast<std::uint64_t>(objects[0]))) != 0;
+    const bool is_free =
+        (owner_bits(slab, 0) & std::uint64_t{1} << slab->index_of(reinterpret_cast<std::uint64_t>(objects[0]))) != 0;
     if (is_free) use(objects[0]);
     heap->lock.unlock();
   }
@@ -379,6 +384,7 @@ const Scenario kScenarios[] = {
     {"sample_again", 2, sample_one, sample_again, nullptr, {2, 1}},
     {"keep_and_flush", 2, make_runs, keep_and_flush, check_flushed, {2, 1}},
     {"keep_another_and_flush", 2, make_runs_and_keep_one, keep_and_flush, check_flushed, {2, 1}},
+    {"keep_other_length_and_flush", 2, make_runs_and_keep_shorter, keep_and_flush, check_flushed, {2, 1}},
     {"keep_and_take", 2, make_runs, keep_and_take, nullptr, {2, 1}},
     {"defer_and_free", 2, make_blocks, defer_and_free, nullptr, {2, 1}},
     {"defer_unknown_and_free", 2, make_blocks, defer_unknown_and_free, nullptr, {2, 1}},
