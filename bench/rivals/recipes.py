@@ -125,25 +125,44 @@ def mimalloc2(source: Path, library: Path, shell: Shell) -> None:
 
 
 def mimalloc3(source: Path, library: Path, shell: Shell) -> None:
+    mimalloc3_variant(source, library, shell, secure=False)
+
+
+def mimalloc3_secure(source: Path, library: Path, shell: Shell) -> None:
+    mimalloc3_variant(source, library, shell, secure=True)
+
+
+def mimalloc3_variant(source: Path, library: Path, shell: Shell, *, secure: bool) -> None:
+    """Secure is the authors' own build: guard pages, encoded free lists, random places."""
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF"]
     options += ["-DMI_BUILD_OBJECT=OFF", "-DMI_OVERRIDE=ON", "-DCMAKE_C_COMPILER=gcc"]
     options.append(f"-DCMAKE_C_FLAGS={' '.join(portable_paths(source, shell))}")
+    options.append(f"-DMI_SECURE={'ON' if secure else 'OFF'}")
     built = shell.work / "build"
     shell.run(["cmake", "-G", "Ninja", "-S", source / "mimalloc", "-B", built, *options])
     shell.run(["cmake", "--build", built, "-j", JOBS])
-    shutil.copyfile((built / "libmimalloc.so").resolve(), library)
+    name = "libmimalloc-secure.so" if secure else "libmimalloc.so"
+    shutil.copyfile((built / name).resolve(), library)
 
 
 def snmalloc(source: Path, library: Path, shell: Shell) -> None:
-    """Upstream's shim. Its authors measure and recommend clang."""
+    snmalloc_variant(source, library, shell, "snmallocshim")
+
+
+def snmalloc_checks(source: Path, library: Path, shell: Shell) -> None:
+    snmalloc_variant(source, library, shell, "snmallocshim-checks")
+
+
+def snmalloc_variant(source: Path, library: Path, shell: Shell, shim: str) -> None:
+    """Upstream's shims, one of them with its checks. Its authors measure and recommend clang."""
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DSNMALLOC_BUILD_TESTING=OFF"]
     options += ["-DSNMALLOC_STATIC_LIBRARY=OFF"]
     options += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"]
     options.append(f"-DCMAKE_CXX_FLAGS={' '.join(portable_paths(source, shell))}")
     built = shell.work / "build"
     shell.run(["cmake", "-G", "Ninja", "-S", source / "upstream", "-B", built, *options])
-    shell.run(["cmake", "--build", built, "-j", JOBS, "--target", "snmallocshim"])
-    shutil.copyfile(built / "libsnmallocshim.so", library)
+    shell.run(["cmake", "--build", built, "-j", JOBS, "--target", shim])
+    shutil.copyfile(built / f"lib{shim}.so", library)
 
 
 def jemalloc(source: Path, library: Path, shell: Shell) -> None:

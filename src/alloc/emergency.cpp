@@ -9,6 +9,8 @@
 #include "base/compiler.h"
 #include "config/options.h"
 #include "meta/live_map.h"
+#include "meta/request_class.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::alloc {
@@ -28,6 +30,7 @@ void* take_from(Slab* slab) {
       if (slab->remote(g).compare_exchange_weak(free, free & (free - 1), std::memory_order_acquire,
                                                 std::memory_order_relaxed)) {  // relaxed: tried again
         const auto bit = static_cast<unsigned>(std::countr_zero(free));
+        slots::before_offer(slab, g, std::uint64_t{1} << bit);
         const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);
         if (config::is_hardened()) meta::live_map.set(object);
         return reinterpret_cast<void*>(object);
@@ -58,7 +61,7 @@ void prepare_emergency() {
 
 void* allocate_emergency(std::size_t bytes, std::size_t alignment) {
   for (std::size_t i = 0; i < kSlabs; ++i) {
-    if (bytes > kSizes[i] || alignment > kSizes[i]) continue;
+    if (bytes > meta::usable_bytes(class_of(kSizes[i])) || alignment > kSizes[i]) continue;
     Slab* slab = reserve[i].load(std::memory_order_acquire);  // pairs with: prepare_emergency()
     void* object = slab != nullptr ? take_from(slab) : nullptr;
     if (object != nullptr) return object;

@@ -26,9 +26,17 @@ void* allocate_large(std::size_t bytes, std::size_t alignment);
 // Clears what allocate_large() gave, as far as it was ever written.
 void clear_large(void* pointer, std::size_t bytes);
 
+// With the option `zero`: clears [from, end) of the block, which no program may use any more. Above 256 KiB the memory goes
+// back to the system instead, which is quicker.
+void clear_freed(const Run* run, std::uint64_t from, std::uint64_t end);
+
 // Ends the life of the block `run` that callers found at `start`, without a lock. false: it is there no more, so another
 // thread was faster and this is the second free of two. Any moment.
 [[nodiscard]] bool claim_large(Run* run, std::uint64_t start);
+
+// Whether the block that the caller has claimed is the one at `start`. A header can be another block's by the time of the claim,
+// which then lives on; false, as above.
+[[nodiscard]] bool holds_claim(Run* run, std::uint64_t start);
 
 // Keeps a claimed block in the running context's cache. false: it has to be free_large(). As allocate_large_lightly().
 [[nodiscard]] bool free_large_lightly(Run* run);

@@ -37,7 +37,9 @@
 /* struct brimful_hot_globals. */
 #define BRIMFUL_HOT_TABLE 0
 #define BRIMFUL_HOT_MASK 8
-#define BRIMFUL_HOT_PAGE 16 /* where pages have more than one size */
+#define BRIMFUL_HOT_ALIGNED_SMALL 16
+#define BRIMFUL_HOT_ALIGNED_MOST 24
+#define BRIMFUL_HOT_PAGE 32 /* where pages have more than one size */
 
 /* The fraction bits of the exact-division product: see meta/header.h. */
 #define BRIMFUL_DIVISION_SHIFT 16

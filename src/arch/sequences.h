@@ -76,12 +76,18 @@ extern "C" {
 struct alignas(64) brimful_hot_globals {
   Header* const* table;
   std::uint64_t granule_mask;
+  // Multiples of an alignment up to which its requests are malloc's: the first of 1-byte steps, the second of all classes. 0
+  // where the classes of requests leave room for canaries (meta/request_class.h).
+  std::uint64_t aligned_small = BRIMFUL_SMALL_MAX;
+  std::uint64_t aligned_most = BRIMFUL_MEDIUM_MAX;
 #if BRIMFUL_THREAD_TABLES
   std::uint64_t page_less_one = 0;  // the system's page size, less one
 #endif
 };
 static_assert(offsetof(brimful_hot_globals, table) == BRIMFUL_HOT_TABLE);
 static_assert(offsetof(brimful_hot_globals, granule_mask) == BRIMFUL_HOT_MASK);
+static_assert(offsetof(brimful_hot_globals, aligned_small) == BRIMFUL_HOT_ALIGNED_SMALL &&
+              offsetof(brimful_hot_globals, aligned_most) == BRIMFUL_HOT_ALIGNED_MOST);
 BRIMFUL_HIDDEN extern brimful_hot_globals brimful_hot;
 BRIMFUL_HIDDEN extern Block brimful_block;
 BRIMFUL_HIDDEN extern BRIMFUL_TLS ThreadArea brimful_thread;

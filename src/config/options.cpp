@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/line.h"
+#include "config/build.h"
 #include "os/environment.h"
 #include "os/kept_stderr.h"
 #include "os/report.h"
@@ -158,11 +159,36 @@ void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
   if (warn != nullptr) warn(line.data());
 }
 
+// What the tier decides where the user did not: docs/design/0043 has the reasons.
+void choose_checks() {
+  const auto choose = [](Setting& check) {
+    if (check.as<Check>() == Check::kTier) check = static_cast<std::int64_t>(is_hardened() ? Check::kOn : Check::kOff);
+  };
+  const auto choose_number = [](Setting& number, std::int64_t hardened) {
+    if (number == kByTier) number = is_hardened() ? hardened : 0;
+  };
+  constexpr std::int64_t kHardenedQuarantine = 1;
+  constexpr std::int64_t kHardenedGuard = 256;
+  choose(options.canary);
+  choose(options.zero);
+  choose(options.random);
+  choose_number(options.quarantine, kHardenedQuarantine);
+  choose_number(options.guard, kHardenedGuard);
+  const bool is_shipped = kMiddle == Middle::kContexts;  // the middle layers for study hand out objects by themselves
+  checks.canary = is_shipped && options.canary.as<Check>() == Check::kOn;
+  checks.zero = is_shipped && options.zero.as<Check>() == Check::kOn;
+  checks.objects = checks.canary || checks.zero;
+  if (!is_shipped) options.guard = 0;
+  checks.offers = is_shipped && (checks.objects || draws_offers() || options.quarantine != 0);
+  checks.books = checks.offers || options.guard != 0;
+}
+
 void report_warning(const char* text) { os::report(Line() << text); }
 
 }  // namespace
 
 constinit Options options = initial_options();
+constinit Checks checks = {};
 BRIMFUL_ZEROS_COLD constinit char prof_file[kPathBytes] = {};
 
 void apply(const char* text, Options& into, void (*warn)(const char* line)) {
@@ -178,6 +204,7 @@ void apply(const char* text, Options& into, void (*warn)(const char* line)) {
 
 void load() {
   options = initial_options();
+  checks = {};
   // One look at the environment for the programs, nearly all, that say nothing: seventeen looks took as long as a system call.
   if (!os::environment_has_prefix("BRIMFUL_") || os::is_secure_mode()) return;
   if (const char* text = os::environment("BRIMFUL_CONF")) apply(text, options, report_warning);
@@ -193,6 +220,7 @@ void load() {
   }
   if (const char* value = os::environment("BRIMFUL_PROF_FILE")) apply_path({value, strlen(value)}, report_warning);
   if (prof_file[0] != '\0' && options.prof == 0) options.prof = kOnBytes;
+  choose_checks();
   if (print_stats() != PrintStats::kOff || leaks() != Leaks::kOff) os::keep_stderr();
 }
 

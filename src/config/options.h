@@ -25,6 +25,8 @@ enum class BackgroundThread : std::int64_t { kOff, kOn, kAuto };
 enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
+enum class OnMisuse : std::int64_t { kAbort, kWarn, kHook };
+enum class Check : std::int64_t { kOff, kOn, kTier };  // kTier: as `tier` has it, until load() knows
 
 // A number that one thread may change while others read it. Whoever reads the old one goes by it for a moment longer.
 class Setting {
@@ -74,11 +76,20 @@ struct Options {
   Setting leaks;              // Leaks
   Setting guards;             // one in so many small objects is guarded; 0: none
   Setting report;             // Report
+  Setting misuse;             // OnMisuse
+  Setting canary;             // Check
+  Setting zero;               // Check
+  Setting quarantine;         // offers of its slab that a freed object waits for at least; kByTier
+  Setting random;             // Check
+  Setting guard;              // one in so many slabs ends in a page without access; 0: none; kByTier
   Setting prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
 inline constexpr std::int64_t kAutoBytes = -1;
+
+// A number that the tier decides, until load() knows.
+inline constexpr std::int64_t kByTier = -1;
 
 // What the word `on` stands for, of an option that takes a number of bytes.
 inline constexpr std::int64_t kOnBytes = std::int64_t{512} << 10;
@@ -134,7 +145,19 @@ inline constexpr OptionInfo kOptions[] = {
     {"guards", &Options::guards, nullptr, false, 0, 1000000000, 65536,
      "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
     {"report", &Options::report, "line|stack", false, 0, 1, 0,
-     "stack: a report of misuse says also where it was called from; of guarded objects it always does"},
+     "stack: a report of misuse says also where it was called from; of guarded and sampled objects it always does"},
+    {"misuse", &Options::misuse, "abort|warn|hook", false, 0, 2, 0,
+     "what follows a report of misuse: abort(); warn: the call does nothing and the program goes on; hook: it decides"},
+    {"canary", &Options::canary, "0|1|tier", false, 0, 2, 2,
+     "1: a secret word behind each small object, looked at when it is freed"},
+    {"zero", &Options::zero, "0|1|tier", false, 0, 2, 2,
+     "1: freed memory is cleared, and looked at before it is handed out again"},
+    {"quarantine", &Options::quarantine, nullptr, false, -1, 1000, -1,
+     "a freed object waits until its slab has offered so often since; 0 not at all, -1 as the tier has it"},
+    {"random", &Options::random, "0|1|tier", false, 0, 2, 2,
+     "1: which free objects malloc hands out is drawn at random"},
+    {"guard", &Options::guard, nullptr, false, -1, 1000000, -1,
+     "one in so many slabs ends in a page without access; 0 none, and malloc(0) is like any; -1 as the tier has it"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -151,6 +174,16 @@ extern char prof_file[kPathBytes];
 // allocation; at most one warning line per wrong entry.
 void load();
 
+// What slow paths ask at each call, put together by load() from the options above.
+struct Checks {
+  bool objects = false;  // they are looked at when they are freed and before they are offered: canary or zero
+  bool offers = false;   // what is offered is chosen in C++, so malloc goes on to no group by itself
+  bool books = false;    // slabs have a book (meta/header.h)
+  bool canary = false;
+  bool zero = false;
+};
+extern Checks checks;
+
 // For tests: applies one "key:value,key:value" text to `into`, warning through `warn` (nullptr: silently).
 void apply(const char* text, Options& into, void (*warn)(const char* line));
 
@@ -163,6 +196,9 @@ constexpr Options initial_options() {
 
 inline FrontEnd front_end() { return options.front_end.as<FrontEnd>(); }
 inline bool is_hardened() { return options.tier.as<Tier>() == Tier::kHardened; }
+// free() takes the slow path each time.
+inline bool sees_each_free() { return is_hardened() || checks.objects; }
+inline bool draws_offers() { return options.random.as<Check>() == Check::kOn; }
 inline Exhaustion on_exhaustion() { return options.on_exhaustion.as<Exhaustion>(); }
 inline Hugetlb hugetlb() { return options.hugetlb.as<Hugetlb>(); }
 inline Purge purge_kind() { return options.purge.as<Purge>(); }
@@ -172,6 +208,7 @@ inline BackgroundThread background_thread() { return options.background_thread.a
 inline Cache cache() { return options.cache.as<Cache>(); }
 inline Leaks leaks() { return options.leaks.as<Leaks>(); }
 inline Report report_kind() { return options.report.as<Report>(); }
+inline OnMisuse on_misuse() { return options.misuse.as<OnMisuse>(); }
 inline PrintStats print_stats() { return options.print_stats.as<PrintStats>(); }
 
 }  // namespace brimful::config

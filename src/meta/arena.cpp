@@ -7,7 +7,10 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/compiler.h"
 #include "base/units.h"
+#include "config/options.h"
+#include "meta/table_memory.h"
 #include "os/calls.h"
 
 namespace brimful::meta {
@@ -21,6 +24,19 @@ void clear(void* piece, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); ++i) {
     std::atomic_ref(words[i]).store(0, std::memory_order_relaxed);  // relaxed: late readers take any value
   }
+}
+
+// 0: no memory.
+std::uintptr_t map_chunk(std::size_t bytes) {
+  if (BRIMFUL_LIKELY(config::options.guard == 0)) {
+    return reinterpret_cast<std::uintptr_t>(os::calls.map(0, bytes, os::Access::kReadWrite));
+  }
+  void* chunk = reserve_table(bytes);
+  if (chunk == nullptr || os::calls.commit(reinterpret_cast<std::uintptr_t>(chunk), bytes)) {
+    return reinterpret_cast<std::uintptr_t>(chunk);
+  }
+  release_table(chunk, bytes);
+  return 0;
 }
 
 }  // namespace
@@ -43,7 +59,7 @@ void Arena::add(std::uintptr_t chunk, std::size_t bytes, bool in_window) {
 bool Arena::grow() {
   std::size_t bytes = chunk_bytes_;
   bool in_window = false;
-  auto chunk = reinterpret_cast<std::uintptr_t>(os::calls.map(0, bytes, os::Access::kReadWrite));
+  std::uintptr_t chunk = map_chunk(bytes);
   if (chunk == 0) {
     bytes = kGranuleBytes;
     chunk = fallback_ != nullptr ? fallback_() : 0;

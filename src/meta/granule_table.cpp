@@ -7,6 +7,7 @@
 
 #include "arch/sequences.h"
 #include "config/options.h"
+#include "meta/table_memory.h"
 #include "os/calls.h"
 
 namespace brimful::meta {
@@ -19,9 +20,9 @@ namespace {
 constinit Header* const kNoTable[1] = {&none};
 constinit arch::brimful_hot_globals hidden = {kNoTable, 0};
 
-// The table as the slow paths find it: where free()'s fast path does, or, in tier:hardened, where it does not look. There
+// The table as the slow paths find it: where free()'s fast path does, or, where each free() is to be seen, where it does not look. There
 // the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
-arch::brimful_hot_globals& published() { return config::is_hardened() ? hidden : arch::brimful_hot; }
+arch::brimful_hot_globals& published() { return config::sees_each_free() ? hidden : arch::brimful_hot; }
 
 }  // namespace
 
@@ -40,7 +41,7 @@ Header& GranuleTable::none_header() { return none; }
 bool GranuleTable::reserve(std::uint64_t granules) {
   const std::size_t entry_bytes = round_up(granules * sizeof(Header*), os::page_bytes());
   const std::size_t record_bytes = round_up(granules / kGranulesPerHugepage * sizeof(Hugepage), os::page_bytes());
-  void* memory = os::calls.map(0, entry_bytes + record_bytes, os::Access::kNone);
+  void* memory = reserve_table(entry_bytes + record_bytes);
   if (memory == nullptr) return false;
   entries_ = static_cast<Header**>(memory);
   hugepages_ = reinterpret_cast<Hugepage*>(static_cast<std::byte*>(memory) + entry_bytes);

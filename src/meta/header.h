@@ -31,6 +31,7 @@
 #include "arch/layout.h"
 #include "base/units.h"
 #include "classes/size_classes.h"
+#include "config/options.h"
 
 namespace brimful {
 
@@ -88,6 +89,18 @@ struct Header {
   std::uint16_t groups;
 };
 
+// What is written down of the objects of a group when offers are chosen (slots/offer_book.h), by who may offer them.
+struct GroupBook {
+  std::uint64_t used;     // were offered since the slab was made
+  std::uint64_t ripe;     // of the free ones: have waited long enough
+  std::uint64_t waiting;  // were free at the last turn of the quarantine, and not ripe
+};
+struct OfferBook {
+  std::uint64_t random;  // state of the slab's random numbers
+  std::uint64_t offers;  // since the last turn
+  bool is_sealed;        // its end, or all of it, can't be accessed (slots/slab_guard.h)
+};
+
 // Where a slab is linked. Guarded by the lock of that list (its owner's context lock, or the central lock).
 enum class Listed : std::uint8_t { kNowhere, kCurrent, kQueue, kInbox, kCentral };
 
@@ -127,9 +140,18 @@ struct Slab : Header {
     return std::rotr((address - start) * multiplier, BRIMFUL_DIVISION_SHIFT);
   }
 
-  static constexpr std::size_t bytes_for(unsigned groups) {
+  static constexpr std::size_t bytes_without_book(unsigned groups) {
     return remote_offset(groups) + round_up(groups * sizeof(std::uint64_t), 64);
   }
+  // What the header takes of the arena: with its book, where slabs have one.
+  static std::size_t bytes_for(unsigned groups) {
+    return bytes_without_book(groups) + (config::checks.books ? sizeof(OfferBook) + groups * sizeof(GroupBook) : 0);
+  }
+  // Of a slab with a book only.
+  OfferBook& book() {
+    return *reinterpret_cast<OfferBook*>(reinterpret_cast<char*>(this) + bytes_without_book(groups));
+  }
+  GroupBook& book(unsigned group) { return reinterpret_cast<GroupBook*>(&book() + 1)[group]; }
 
  private:
   // Behind the offered words, on cache lines of their own.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "classes/size_classes.h"
+#include "meta/table_memory.h"
 #include "os/calls.h"
 
 namespace brimful::meta {
@@ -28,7 +29,7 @@ bool LiveMap::add_window(std::uint64_t start, std::size_t bytes) {
   const std::size_t count = count_.load(std::memory_order_relaxed);  // relaxed: written under the heap lock
   BRIMFUL_CHECK(count < kMaxRegions);
   const std::size_t map_bytes = bytes_for(bytes);
-  void* words = os::calls.map(0, map_bytes, os::Access::kNone);
+  void* words = reserve_table(map_bytes);
   if (words == nullptr) return false;
   os::calls.name(reinterpret_cast<std::uintptr_t>(words), map_bytes, "brimful live map");
   Region& region = regions_[count];
@@ -43,7 +44,7 @@ void LiveMap::remove_last_window() {
   const std::size_t last = count_.load(std::memory_order_relaxed) - 1;  // relaxed: written under the heap lock
   count_.store(last, std::memory_order_relaxed);                        // relaxed: nothing was ever found in the region
   const std::size_t map_bytes = bytes_for(regions_[last].bytes);
-  os::calls.unmap(reinterpret_cast<std::uintptr_t>(regions_[last].words), map_bytes);
+  release_table(regions_[last].words, map_bytes);
 }
 
 bool LiveMap::cover(std::uint64_t end) {

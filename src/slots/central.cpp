@@ -8,6 +8,7 @@
 
 #include "os/calls.h"
 #include "slots/events.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -95,14 +96,14 @@ void publish(Slab* slab) {
 // frees of its objects come through the remote masks.
 std::uint64_t Central::take_from_shared() {
   for (unsigned g = 0; g < shared_->groups; ++g) {
-    const std::uint64_t told = collect_remote(shared_, g);
-    check_collected(shared_, g, told);
+    const std::uint64_t told = without_twice(shared_, g, collect_remote(shared_, g));
     const std::uint64_t free = owner_bits(shared_, g) | told;
     if (free == 0) continue;
     const auto bit = static_cast<unsigned>(std::countr_zero(free));
     // relaxed: the lock orders all writers of a shared slab's words
     shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
     shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above
+    before_offer(shared_, g, std::uint64_t{1} << bit);
     return shared_->object(g * kGroupObjects + bit);
   }
   return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/exponential.h"
+#include "config/options.h"
 #include "os/calls.h"
 #include "os/fault.h"
 #include "pages/heap.h"
@@ -240,22 +241,30 @@ void* allocate_guarded(std::size_t requested) {
   return reinterpret_cast<void*>(record.address);
 }
 
-GuardRecord& guarded_at(std::uint64_t address, const char* call) {
+GuardRecord* guarded_at(std::uint64_t address, const char* call) {
   GuardRecord* record = record_at(address);
-  if (record == nullptr || state_of(*record) != GuardState::kLive) report_bad_guarded(address, record, call);
-  return *record;
+  if (record != nullptr && state_of(*record) == GuardState::kLive) return record;
+  report_bad_guarded(address, record, call);
+  return nullptr;
+}
+
+bool open_guard_page(std::uint64_t address) {
+  return os::calls.commit(round_down(address, guard_pool.page_bytes), guard_pool.page_bytes);
 }
 
 void free_guarded(std::uint64_t address, const char* call) {
-  GuardRecord& record = guarded_at(address, call);
+  GuardRecord* live = guarded_at(address, call);
+  if (live == nullptr) return;
+  GuardRecord& record = *live;
   auto state = static_cast<std::uint32_t>(GuardState::kLive);
   // pairs with: state_of() (the object's last use); of frees that race, one gets it
   if (!record.state.compare_exchange_strong(state, static_cast<std::uint32_t>(GuardState::kEnding),
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
-    report_bad_guarded(address, &record, call);
+    return report_bad_guarded(address, &record, call);
   }
   const std::uint32_t slot = slot_of(address);
   check_beside(record, guard_page(slot), call);
+  if (config::checks.zero) memset(reinterpret_cast<void*>(record.address), 0, record.bytes);
   copy_stack(record.release, reinterpret_cast<char*>(&record), meta::kGuardStackBytes);
   os::calls.seal(guard_page(slot), guard_pool.page_bytes);
   // pairs with: state_of() (the record)

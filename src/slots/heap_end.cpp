@@ -76,6 +76,9 @@ void keep_dead(List<Slab>& slabs, std::uint64_t now_ms) {
 
 void bury_slabs(List<Slab>& slabs, std::uint64_t now_ms) {
   if (config::is_hardened()) return keep_dead(slabs, now_ms);
+  if (config::checks.zero) {
+    for (Slab* slab = slabs.front(); slab != nullptr; slab = slab->next) os::calls.purge(slab->start, bytes_of(slab));
+  }
   while (!slabs.empty()) {
     const sync::MutexLock guard(pages::heap.lock);
     for (int i = 0; i < kBatch && !slabs.empty(); ++i) unmake_slab(slabs.pop_front(), now_ms);
@@ -90,6 +93,7 @@ void bury_blocks(Run* run, std::uint64_t now_ms) {
       keep_dead(run);
       release_until(kQuarantineBytes, now_ms);
     } else {
+      if (config::checks.zero) os::calls.purge(run->start, run->bytes);
       // relaxed: as above
       run->owner.store(kOwnerCached, std::memory_order_relaxed);
       const sync::MutexLock guard(pages::heap.lock);

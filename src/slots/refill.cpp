@@ -25,6 +25,8 @@
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/object_checks.h"
+#include "slots/offer_book.h"
 #include "slots/offers.h"
 #include "slots/run_stacks.h"
 #include "slots/sampling.h"
@@ -57,6 +59,22 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
   return places;
 }
 
+// Those of the free objects of a group that malloc gets next.
+std::uint64_t choose_offer(Slab* slab, std::uint64_t free, int least) {
+  if (config::draws_offers()) return draw_objects(slab, free, kGroupObjects - slab->batch);
+  return free & places_to_offer(slab, free, least);
+}
+
+// What is written down of an offer, and looked at. If the slot leads to the group, what is offered already may be taken at any
+// moment.
+BRIMFUL_COLD void prepare_offer(Context* context, Slab* slab, unsigned group, std::uint64_t places) {
+  note_objects_offered(slab, group, places);
+  // relaxed: ours
+  const std::uint64_t offered = slab->offered(group).load(std::memory_order_relaxed);
+  const bool is_in_slot = context->slots[slab->size_class].word == &slab->offered_words()[group];
+  before_offer(slab, group, is_in_slot ? places & ~offered : places);
+}
+
 // Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
 bool open_more(Slab* slab) {
   if (slab->opened >= slab->groups) return false;
@@ -71,17 +89,21 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
   ClassQueue& queue = context->queues[size_class];
   Slab* slab = queue.current;
   if (!collect_all(slab, context)) return Refill::kMoved;
+  const bool chooses = BRIMFUL_UNLIKELY(config::checks.offers);
+  const unsigned first = chooses ? first_group(slab, queue.scan, slab->opened) : queue.scan;
   for (unsigned i = 0; i < slab->opened; ++i) {
-    const unsigned group = (queue.scan + i) % slab->opened;
+    const unsigned group = (first + i) % slab->opened;
     // A bit freed meanwhile is found next time.
-    const std::uint64_t free = owner_bits(slab, group);
+    std::uint64_t free = owner_bits(slab, group);
+    if (chooses) free = ripe_objects(slab, group, free);
     if (static_cast<int>(count_ones(free)) < least) continue;
     const std::uint64_t base = slab->object(std::uint64_t{group} * kGroupObjects);
-    const std::uint64_t wanted = limit_offer(context, free & places_to_offer(slab, free, least));
+    const std::uint64_t wanted = limit_offer(context, choose_offer(slab, free, least));
     const unsigned count = count_ones(wanted);
     const unsigned room = room_before_sample(context, size_class, count);
     if (BRIMFUL_UNLIKELY(room == 0)) return Refill::kSample;
     const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
+    if (chooses) prepare_offer(context, slab, group, places);
     const std::uint64_t again = places & slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
@@ -131,7 +153,10 @@ unsigned least_to_use(const Slab* slab) {
   const unsigned offered = kOfferedBytes / slab->shape().bytes;
   return offered < 1 ? 1 : offered < share ? offered : share;
 }
-bool is_worth_using(Slab* slab) { return free_objects(slab) >= least_to_use(slab); }
+bool can_be_used(Slab* slab) {
+  const unsigned least = least_to_use(slab);
+  return free_objects(slab) >= least && (BRIMFUL_LIKELY(!config::checks.offers) || has_ripe(slab, least));
+}
 
 // From how many free objects on malloc goes to a group of this slab by itself: a little below the average, so that there
 // is always such a group, and it never takes the crumbs.
@@ -150,7 +175,8 @@ Refill use_current(Context* context, ClassId size_class) {
   while (good == Refill::kNoMemory && open_more(slab)) good = install_next_group(context, size_class, slab->least);
   if (good != Refill::kNoMemory) return good;
   if (!has_free(slab)) return detach_full(context, size_class);
-  if (is_worth_using(slab)) {
+  if (can_be_used(slab)) {
+    if (BRIMFUL_UNLIKELY(config::checks.offers)) ripen(slab);
     set_least(slab);
     return install_next_group(context, size_class, 1);
   }
@@ -164,7 +190,7 @@ Slab* next_partial(ClassQueue& queue) {
   for (int i = 0; i < kSlabsToTry; ++i) {
     Slab* slab = queue.partial.pop_front();
     if (slab == nullptr) return nullptr;
-    if (is_worth_using(slab)) return slab;
+    if (can_be_used(slab)) return slab;
     queue.partial.push_back(slab);
   }
   return nullptr;
@@ -210,16 +236,33 @@ Refill refill(Context* context, ClassId size_class) {
   }
 }
 
+// The mask and the word have bits in common: objects that another thread of the context freed since they were looked at. Which
+// these are only the sequence can say, because malloc may have handed them out again by the time we look. `mask` is left
+// with what found no place.
+arch::Outcome place_one_by_one(Slab* slab, unsigned group, Context* context, std::uint64_t& mask) {
+  while (mask != 0) {
+    const std::uint64_t bit = mask & -mask;
+    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[group], bit);
+    if (placed == arch::Outcome::kAlreadySet) {
+      report_twice(slab, group, bit);
+    } else if (placed != arch::Outcome::kDone) {
+      return placed;
+    }
+    mask &= ~bit;
+  }
+  return arch::Outcome::kDone;
+}
+
 // Moves what others freed to the slab's words. false: this thread left the context; what found no place is back.
 bool collect_masks(Slab* slab, Context* context, bool& found) {
   for (unsigned g = 0; g < slab->groups; ++g) {
-    const std::uint64_t mask = collect_remote(slab, g);
+    std::uint64_t mask = collect_remote(slab, g);
     if (mask == 0) continue;
     found = true;
     context->events.count(Event::kCollect);
-    check_collected(slab, g, mask);
-    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
-    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) report_twice(slab, g, mask & owner_bits(slab, g));
+    mask = without_twice(slab, g, mask);
+    arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
+    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) placed = place_one_by_one(slab, g, context, mask);
     if (placed != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);
@@ -399,7 +442,7 @@ void tick() {
   const std::uint64_t passed_ms = now_ms - looked_ms;
   const std::int32_t usual = passed_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
   const std::int32_t groups = wants_all(context) ? usual : groups_to_offer(context, passed_ms, usual);
-  context->heartbeat = arch::has_fast_advance() ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
+  context->heartbeat = arch::has_fast_advance() && !config::checks.offers ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
 }
 
 }  // namespace brimful::slots

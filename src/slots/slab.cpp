@@ -15,8 +15,12 @@
 #include "pages/purger.h"
 #include "pages/run_cache.h"
 #include "slots/events.h"
+#include "slots/object_checks.h"
+#include "slots/offer_book.h"
 #include "slots/run_stacks.h"
+#include "slots/samples.h"
 #include "slots/sampling.h"
+#include "slots/slab_guard.h"
 
 namespace brimful::slots {
 namespace {
@@ -35,6 +39,7 @@ struct Parts {
   std::uint64_t start;
   pages::MemoryRange populate;
   bool is_resident;  // its memory was used before, and is there
+  Plan plan;
 };
 
 Parts take_parts(ClassId size_class, Expected expected) {
@@ -44,19 +49,21 @@ Parts take_parts(ClassId size_class, Expected expected) {
   Parts parts = {};
   const sync::MutexLock guard(heap.lock);
   if (!pages::may_grow(granules.bytes())) return parts;
-  auto* slab = static_cast<Slab*>(heap.arena.allocate(Slab::bytes_for(shape.groups)));
+  parts.plan = plan_slab(size_class);
+  const std::size_t header_bytes = Slab::bytes_for(parts.plan.groups);
+  auto* slab = static_cast<Slab*>(heap.arena.allocate(header_bytes));
   if (slab == nullptr) return parts;
   if (heap.pages.stats().dirty_bytes < granules.bytes()) flush_own_runs(UINT64_MAX);
   pages::use_cached_before_fresh(granules);
   parts.start = heap.pages.allocate(granules, kGranuleBytes, os::calls.node(), size_class,
                                     expected == Expected::kMany ? pages::Memory::kResident : pages::Memory::kFresh);
   if (parts.start == 0) {
-    heap.arena.free(slab, Slab::bytes_for(shape.groups));
+    heap.arena.free(slab, header_bytes);
     return parts;
   }
   if (config::is_hardened() && !meta::live_map.cover(parts.start + granules.bytes())) {
     heap.pages.free(parts.start, granules, os::calls.now_ms());
-    heap.arena.free(slab, Slab::bytes_for(shape.groups));
+    heap.arena.free(slab, header_bytes);
     return parts;
   }
   parts.slab = slab;
@@ -77,20 +84,25 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   pages::populate(parts.populate);
   const bool is_resident = parts.is_resident || parts.populate.bytes != 0;
   const SizeClass& shape = kSizeClasses[size_class];
+  slab->groups = static_cast<std::uint16_t>(parts.plan.groups);
   slab->start = parts.start;
   slab->multiplier = shape.multiplier;
   slab->bytes = shape.bytes;
   slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
   slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
-  slab->countdown.store(shape.groups, std::memory_order_relaxed);  // relaxed: as above
+  slab->countdown.store(slab->groups, std::memory_order_relaxed);  // relaxed: as above
   slab->size_class = size_class;
-  slab->groups = shape.groups;
   // Where memory is resident already, malloc may go everywhere at once.
-  slab->opened = static_cast<std::uint8_t>(is_resident ? shape.groups : groups_of_a_page(shape.bytes));
+  slab->opened = static_cast<std::uint8_t>(is_resident || groups_of_a_page(shape.bytes) > slab->groups
+                                                 ? slab->groups
+                                                 : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);
   memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
+  if (config::checks.books) begin_book(slab);
+  if (config::checks.zero) clear_slab(slab);
+  if (BRIMFUL_UNLIKELY(parts.plan.is_sealed)) seal_slab(slab);
   slab->kind = Kind::kSlab;
   // Without the lock: the granules are ours, and who reads their entries meanwhile finds nothing, or a whole header.
   pages::heap.table.set_all(pages::heap.table.id_of(slab->start), GranuleCount(shape.granules), slab);
@@ -98,8 +110,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
 }
 
 void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  for (; mask != 0; mask &= mask - 1) {
+    const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask));
+    meta::report_double_free("free", *slab, index, history_of(slab->object(index), slab));
+  }
 }
 
 void purge_slab(Slab* slab, InUse in_use) {
@@ -149,8 +163,10 @@ void unmake_slab(Slab* slab, std::uint64_t now_ms) {
   slab->owner.store(kOwnerReleased, std::memory_order_release);
   slab->kind = Kind::kNone;
   heap.table.set_all(heap.table.id_of(slab->start), granules, &meta::none);
-  heap.pages.free(slab->start, granules, now_ms);
-  pages::note_freed(now_ms, granules.bytes());
+  if (BRIMFUL_LIKELY(unseal_slab(slab))) {
+    heap.pages.free(slab->start, granules, now_ms);
+    pages::note_freed(now_ms, granules.bytes());
+  }
   heap.arena.free(slab, Slab::bytes_for(slab->groups));
 }
 

@@ -17,6 +17,7 @@
 #include "pages/heap.h"
 #include "pages/limit.h"
 #include "slots/guards.h"
+#include "slots/object_checks.h"
 #include "slots/sampling.h"
 #include "slots/thread.h"
 
@@ -60,6 +61,7 @@ void start() {
   pages::choose_limits();
   choose_mode();
   set_sample_interval(static_cast<std::uint64_t>(config::options.prof));
+  begin_object_checks();
   begin_guards(static_cast<std::uint64_t>(config::options.guards));
   if (config::options.verbose != 0) describe();
   started.store(true, std::memory_order_release);  // pairs with: prepare() (all of the above)

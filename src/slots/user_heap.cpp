@@ -6,12 +6,14 @@
 #include <bit>
 
 #include "meta/misuse.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "pages/run_stacks.h"
 #include "slots/front_end.h"
 #include "slots/heap_slabs.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -28,6 +30,7 @@ constexpr unsigned kLookPeriod = 8;
 void* take_from(UserHeap& heap, Slab* slab) {
   const unsigned group = lowest_group(slab);
   const std::uint64_t free = word_of(slab, group);
+  before_offer(slab, group, free & -free);
   set_word(slab, group, free & (free - 1));
   slab->idle_ticks = 0;
   if (slab->purged_at != 0) slab->purged_at = 0;
@@ -37,7 +40,7 @@ void* take_from(UserHeap& heap, Slab* slab) {
     heap.full.push_back(slab);
   }
   ++heap.counts.live_blocks;
-  add_live(heap, slab->shape().bytes);
+  add_live(heap, meta::usable_bytes(slab->size_class));
   const std::uint64_t index = group * kGroupObjects + static_cast<unsigned>(std::countr_zero(free));
   return reinterpret_cast<void*>(slab->object(index));
 }
@@ -47,9 +50,8 @@ void collect(UserHeap& heap, List<Slab>& list) {
     Slab* next = slab->next;
     Slab* emptied = nullptr;
     for (unsigned g = 0; g < slab->groups && emptied == nullptr; ++g) {
-      const std::uint64_t mask = collect_remote(slab, g);
+      const std::uint64_t mask = without_twice(slab, g, collect_remote(slab, g));
       if (mask == 0) continue;
-      check_collected(slab, g, mask);
       emptied = put_back(heap, slab, g, mask, static_cast<std::int32_t>(count_ones(mask)));
     }
     if (emptied != nullptr) release_slab(emptied);
@@ -118,7 +120,7 @@ Slab* put_back(UserHeap& heap, Slab* slab, unsigned group, std::uint64_t mask, s
   set_word(slab, group, word_of(slab, group) | mask);
   set_live_objects(slab, live_objects(slab) - count);
   heap.counts.live_blocks -= static_cast<std::uint64_t>(count);
-  heap.counts.live_bytes -= static_cast<std::size_t>(count) * slab->shape().bytes;
+  heap.counts.live_bytes -= static_cast<std::size_t>(count) * meta::usable_bytes(slab->size_class);
   slab->idle_ticks = 0;
   if (group < slab->rest) slab->rest = static_cast<std::uint8_t>(group);
   if (is_lent(slab)) return nullptr;
@@ -160,7 +162,7 @@ void* allocate_in(UserHeap& heap, HeapHandle handle, ClassId size_class, HeapAns
 
 void free_in_heap(Slab* slab, std::uint64_t index) {
   UserHeap* heap = heap_of_number(heap_number(slab));
-  if (BRIMFUL_UNLIKELY(heap == nullptr)) meta::report_double_free("free", *slab, index);
+  if (BRIMFUL_UNLIKELY(heap == nullptr)) return meta::report_double_free("free", *slab, index);
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   Slab* emptied = nullptr;
@@ -174,8 +176,8 @@ void free_in_heap(Slab* slab, std::uint64_t index) {
     if (BRIMFUL_LIKELY(is_open && !twice)) emptied = put_back(*heap, slab, group, bit, 1);
     look = is_time_to_look(*heap);
   }
-  if (BRIMFUL_UNLIKELY(!is_open)) meta::report_destroyed("free", slab->object(index));
-  if (BRIMFUL_UNLIKELY(twice)) meta::report_double_free("free", *slab, index);
+  if (BRIMFUL_UNLIKELY(!is_open)) return meta::report_destroyed("free", slab->object(index));
+  if (BRIMFUL_UNLIKELY(twice)) return meta::report_double_free("free", *slab, index);
   if (emptied != nullptr) release_slab(emptied);
   if (BRIMFUL_UNLIKELY(look)) tick();
 }
@@ -224,7 +226,7 @@ void adopt_block(UserHeap& heap, Run* run) {
   link(heap, run);
 }
 
-void leave_heap(Run* run) {
+bool leave_heap(Run* run) {
   UserHeap* heap = heap_of_number(heap_number(run));
   const std::uint64_t start = run->start;
   if (heap != nullptr) {
@@ -232,10 +234,11 @@ void leave_heap(Run* run) {
     if (heap->is_open && heap_number(run) == heap->number) {
       unlink(*heap, run);
       uncount(*heap, run->bytes);
-      return;
+      return true;
     }
   }
   meta::report_destroyed("free", start);
+  return false;
 }
 
 void leave_heap_later(Run* run) {

@@ -13,6 +13,7 @@
 #include "meta/granule_table.h"
 #include "meta/live_map.h"
 #include "os/calls.h"
+#include "os/stack_text.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "pages/run_cache.h"
@@ -105,6 +106,11 @@ void try_under_lock(unsigned) {
   if (!mutex.try_lock()) return;
   ++counter;
   mutex.unlock();
+}
+void count_between_stacks(unsigned) {
+  if (!os::begin_stacks()) return;
+  ++counter;
+  os::end_stacks();
 }
 void check_count() {
   if (counter != 2) fail("a count is lost");
@@ -396,6 +402,7 @@ const Scenario kScenarios[] = {
     {"free_nested_and_take_over", 2, fill_heap, free_nested_and_take_over, check_taken_over, {2, 1}},
     {"push_and_collect", 3, begin_freed, push_and_collect, check_freed, {3, 2}},
     {"count_under_lock", 2, nullptr, count_under_lock, check_count, {2, 1}},
+    {"count_between_stacks", 2, attach, count_between_stacks, nullptr, {2, 1}},
     {"try_under_lock", 2, nullptr, try_under_lock, nullptr, {2, 1}},
 };
 

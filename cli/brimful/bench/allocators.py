@@ -31,7 +31,7 @@ FEW = (SYSTEM, OURS, "jemalloc", "mimalloc3", "snmalloc", "gperftools", NO_RIVAL
 # buys safety with time (several times slower, they would take most of the budget).
 NOT_MAIN = {
     *("jemalloc-deb", "mimalloc2-deb", "tcmalloc-perthread"),
-    *("hardened", "hardened-light", "isoalloc", "hoard"),
+    *("hardened", "hardened-light", "isoalloc", "hoard", "mimalloc3-secure", "snmalloc-checks"),
 }
 # Of each family the newest, and what was wanted but cannot be had.
 LEAGUE = (
@@ -45,9 +45,19 @@ STUDIES = {
     f"{OURS}-global-lock": ("one lock for all", "study-global"),
 }
 FRONT_ENDS = {f"{OURS}-percpu": "percpu", f"{OURS}-thread": "thread"}
-# Settings of brimful that a question about memory is about: name → what is different, its options.
+# Settings of brimful that a question is about, memory's or safety's: name → what is different, its options.
 BACKGROUND = f"{OURS}-background"
-VARIANTS = {BACKGROUND: ("with its background thread", "background_thread:1")}
+VARIANTS = {
+    BACKGROUND: ("with its background thread", "background_thread:1"),
+    f"{OURS}-guards-1000": ("one object in 1000 guarded", "guards:1000"),
+    f"{OURS}-guards-all": ("every small object guarded", "guards:1"),
+    f"{OURS}-canary": ("canaries", "canary:1"),
+    f"{OURS}-zero": ("freed memory cleared", "zero:1"),
+    f"{OURS}-quarantine": ("freed objects that wait", "quarantine:4"),
+    f"{OURS}-random": ("random choice", "random:1"),
+    f"{OURS}-guard": ("a guard page behind each slab", "guard:1"),
+    f"{OURS}-hardened": ("tier hardened", "tier:hardened"),
+}
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
 

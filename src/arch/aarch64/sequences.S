@@ -412,7 +412,9 @@ FUNCTION \name
         b.ne    .Lslow_\name
         sub     x3, \bytes, #1
         orr     x3, x3, x2
-        cmp     x3, #BRIMFUL_MEDIUM_MAX
+        adrp    x4, brimful_hot
+        ldr     x4, [x4, #:lo12:brimful_hot+BRIMFUL_HOT_ALIGNED_MOST]
+        cmp     x3, x4
         b.hs    .Lslow_\name
         add     x0, x3, #1
         b       .Lallocate_\allocate
@@ -435,7 +437,9 @@ FUNCTION brimful_posix_memalign
         b.ne    .Lslow_posix_memalign
         sub     x4, x2, #1
         orr     x4, x4, x3
-        cmp     x4, #BRIMFUL_MEDIUM_MAX
+        adrp    x5, brimful_hot
+        ldr     x5, [x5, #:lo12:brimful_hot+BRIMFUL_HOT_ALIGNED_MOST]
+        cmp     x4, x5
         b.hs    .Lslow_posix_memalign
         cmp     x1, #8
         b.lo    .Lslow_posix_memalign

@@ -356,7 +356,7 @@ ALLOCATE brimful_new, brimful_new_slow
 .macro ALIGNED name, allocate, alignment, bytes, slow
 FUNCTION \name
         ONE_LESS_THAN_MULTIPLE \alignment, \bytes, \slow
-        cmpq    $BRIMFUL_SMALL_MAX, %rcx
+        cmpq    brimful_hot+BRIMFUL_HOT_ALIGNED_SMALL(%rip), %rcx
         jae     .Lmedium_\name
         leaq    1(%rcx), %rdi
         THREAD_AREA ID, %r9
@@ -364,7 +364,7 @@ FUNCTION \name
         movzbl  BRIMFUL_BLOCK_SMALL+1(%r8,%rcx), %ecx
         jmp     .Lclass_\allocate
 .Lmedium_\name:
-        cmpq    $BRIMFUL_MEDIUM_MAX, %rcx
+        cmpq    brimful_hot+BRIMFUL_HOT_ALIGNED_MOST(%rip), %rcx
         jae     \slow
         leaq    1(%rcx), %rdi
         jmp     \allocate
@@ -381,7 +381,7 @@ ALIGNED brimful_new_aligned, brimful_new, %rsi, %rdi, brimful_new_aligned_slow
 /* int brimful_posix_memalign(void** result, size_t alignment, size_t bytes): as brimful_aligned_alloc(). */
 FUNCTION brimful_posix_memalign
         ONE_LESS_THAN_MULTIPLE %rsi, %rdx, brimful_posix_memalign_slow
-        cmpq    $BRIMFUL_MEDIUM_MAX, %rcx
+        cmpq    brimful_hot+BRIMFUL_HOT_ALIGNED_MOST(%rip), %rcx
         jae     brimful_posix_memalign_slow
         cmpq    $8, %rsi
         jb      brimful_posix_memalign_slow
