@@ -99,6 +99,17 @@ test-long: ## the soak, with the time it still takes; Ctrl-C ends it with what w
 	@sed -n '/^## The soak/,/^## Adding/{/^## /d;p}' HACKING.md
 	@$(CTEST) -R '$(TESTS)' -L '^long$$' --progress
 
+# TARGET: one of `tests/fuzz/run.py --list`, or several; none: all. FUZZ="--afl" and the like: tests/fuzz/run.py --help.
+.PHONY: fuzz
+fuzz: ## fuzzers: TARGET=malloc_calls SECONDS=60; without TARGET each of them so long (tests/fuzz/README.md)
+	@tools/install-deps.sh fuzz
+	@/usr/bin/python3 tests/fuzz/run.py $(TARGET) --seconds $(or $(SECONDS),60) $(FUZZ)
+
+.PHONY: fuzz-campaign
+fuzz-campaign: ## all fuzzers, an hour together, then executions and coverage into docs/fuzzing.md; Ctrl-C: what was done
+	@tools/install-deps.sh fuzz
+	@/usr/bin/python3 tests/fuzz/run.py --seconds 240 --record $(FUZZ)
+
 # Cross compiled, then run on Debian's kernels in an emulated machine. KERNEL="--quick"
 # for a look; other options: tests/arm64/kernel.py --help.
 ARM64_PRESETS := arm64-release arm64-debug

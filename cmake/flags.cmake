@@ -63,3 +63,11 @@ if(BRIMFUL_SANITIZE)
     add_compile_options(-fno-builtin-memset -fno-builtin-memcpy -fno-builtin-memmove)
   endif()
 endif()
+
+# What tells a fuzzer which way an input took; afl's compilers put it in by themselves.
+if(BRIMFUL_FUZZ STREQUAL "libfuzzer")
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+elseif(BRIMFUL_FUZZ STREQUAL "coverage")
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fprofile-instr-generate> $<$<COMPILE_LANGUAGE:C,CXX>:-fcoverage-mapping>)
+  add_link_options(-fprofile-instr-generate)
+endif()

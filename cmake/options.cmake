@@ -8,6 +8,9 @@ option(BRIMFUL_ARCH_GENERIC "Use the portable C++ sequences in place of the asse
 option(BRIMFUL_TESTS "Build the tests" OFF)
 option(BRIMFUL_TOGETHER "Compile the library a dozen files at a time: to see that it compiles, not to ship it" OFF)
 set(BRIMFUL_SANITIZE "" CACHE STRING "Comma-separated sanitizers for -fsanitize=; empty for none")
+# What drives the targets of tests/fuzz: nothing (they replay their corpora, in builds with tests), or one of these.
+set(BRIMFUL_FUZZ "" CACHE STRING "libfuzzer, afl or coverage; empty: no fuzzers")
+set_property(CACHE BRIMFUL_FUZZ PROPERTY STRINGS "" libfuzzer afl coverage)
 # For study (docs/design/0010): what the contexts are worth is seen by leaving them out.
 set(BRIMFUL_MIDDLE "contexts" CACHE STRING "The middle layer: contexts, class-mutex or global-lock")
 set_property(CACHE BRIMFUL_MIDDLE PROPERTY STRINGS contexts class-mutex global-lock)

@@ -21,7 +21,7 @@ LINE = "SPDX-License-Identifier: MIT"
 NO_COMMENTS = {".csv", ".gz", ".html", ".jpg", ".json", ".jsonl", ".pdf", ".png", ".svg", ".xz"}
 # JSON has no comments, but these have a place for a licence and are written by hand.
 ALWAYS = {"CMakePresets.json"}
-GENERATED = ("bench/results/", "build/")
+GENERATED = ("bench/results/", "build/", "tests/fuzz/corpus/")
 
 
 def tracked(root: Path) -> list[str]:

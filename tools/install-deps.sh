@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install-deps.sh run|lib|test|test-arm64|bench|rivals|real-programs|service|share: makes sure that what `make run`, `make test` …
+# install-deps.sh run|lib|test|test-arm64|fuzz|bench|rivals|real-programs|service|share: makes sure that what `make run`, `make test` …
 # need is there; `lib PRESET` what that build of the libraries needs.
 #
 # Silent and instant when nothing is missing, so every front-door target can call it first. What is missing is
@@ -68,9 +68,11 @@ need_for_test() {
   need python3-venv has_module ensurepip
   need python3-numpy has_module numpy
   guest python3-jsonschema has_module jsonschema
+  guest python3-hypothesis has_module hypothesis
   guest prometheus has_command prometheus
   guest valgrind has_command valgrind
   guest llvm has_command llvm-mca
+  guest "$(clang_run_time)" has_fuzzer any
   guest redis-server has_command redis-server
   guest redis-tools has_command redis-benchmark
   guest sqlite3 has_command sqlite3
@@ -86,6 +88,18 @@ need_for_test() {
   guest libzstd-dev has_header zstd.h
   guest liblz4-dev has_header lz4.h
 }
+
+# libFuzzer and the sanitizers' run time are a package of their own; AFL++ is for `--afl` only.
+need_for_fuzz() {
+  need_for_run
+  need clang has_command clang++
+  need "$(clang_run_time)" has_fuzzer any
+  need llvm has_command llvm-cov
+  need python3-hypothesis has_module hypothesis
+  guest afl++ has_command afl-fuzz
+}
+has_fuzzer() { compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a" > /dev/null; }
+clang_run_time() { echo "libclang-rt-$(clang++ -dumpversion 2> /dev/null | grep -o '^[0-9]*' || echo 14)-dev"; }
 
 need_for_test_arm64() {
   need_for_lib aarch64
@@ -168,13 +182,14 @@ case "$profile" in
   lib) need_for_lib "${2:-}" ;;
   test) need_for_test ;;
   test-arm64) need_for_test_arm64 ;;
+  fuzz) need_for_fuzz ;;
   bench) need_for_bench ;;
   rivals) need_for_rivals ;;
   real-programs) need_for_real_programs ;;
   service) need_for_service ;;
   share) need_for_share ;;
   *)
-    echo "usage: install-deps.sh run|lib|test|test-arm64|bench|rivals|real-programs|service|share" >&2
+    echo "usage: install-deps.sh run|lib|test|test-arm64|fuzz|bench|rivals|real-programs|service|share" >&2
     exit 2
     ;;
 esac
@@ -224,7 +239,7 @@ done
 
 # What Debian 12 lacks in usable versions lives in a folder of the build tree: ruff and mypy, and what the bench computes
 # and draws with. The copy of the lists in there says what it was made from.
-if [ "$profile" != run ] && [ "$profile" != lib ] && [ "$profile" != test-arm64 ]; then
+if [ "$profile" != run ] && [ "$profile" != lib ] && [ "$profile" != test-arm64 ] && [ "$profile" != fuzz ]; then
   venv="$root/build/venv"
   lists=("$root/tools/requirements-lint.txt" "$root/tools/requirements-bench.txt")
   if ! cat "${lists[@]}" | cmp -s - "$venv/requirements.txt"; then

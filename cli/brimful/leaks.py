@@ -126,10 +126,14 @@ def load(path: str) -> dict[str, Any]:
         report = json.loads(Path(path).read_text())
     except OSError as error:
         raise NoReport(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NoReport(f"{path} is no JSON") from None
     if not isinstance(report, dict) or report.get("schema") != SCHEMA or "groups" not in report:
         raise NoReport(f"{path} is no report of one process by `brimful leaks --json` ({SCHEMA})")
+    try:
+        changes(report, report)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise NoReport(f"{path} is damaged: {error!r}") from None
     return report
 
 

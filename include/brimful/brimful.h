@@ -40,8 +40,8 @@ void* brimful_aligned_alloc(size_t alignment, size_t bytes) __attribute__((mallo
 /* As aligned_alloc; an alignment that is no power of two is rounded up to one. */
 void* brimful_memalign(size_t alignment, size_t bytes) __attribute__((malloc, alloc_size(2)));
 
-/* Returns 0, EINVAL (alignment is no power of two or below sizeof(void*)) or ENOMEM. errno and, on failure, *result
- * are kept. */
+/* Returns 0, EINVAL (alignment is no power of two or below sizeof(void*)) or ENOMEM, which errno then says as well (as
+ * with glibc); errno is kept otherwise, and on failure *result. */
 int brimful_posix_memalign(void** result, size_t alignment, size_t bytes);
 
 /* Bytes that may be used; constant for the block's life. NULL: 0. */

@@ -14,6 +14,10 @@ class Layout {
   // A name that the library lacks is 0, and `anatomy` says which.
   explicit Layout(memory::Anatomy& anatomy) : anatomy_(anatomy) {}
 
+  // Whether each member lies in its structure, and no structure is of a length that none could have. What is read by this layout
+  // then stays inside of what was copied.
+  [[nodiscard]] bool makes_sense() const;
+
  private:
   memory::Anatomy& anatomy_;
 

@@ -12,6 +12,28 @@ namespace {
 constexpr std::uint64_t kMostGranules = std::uint64_t{1} << 24;
 constexpr std::size_t kMostChunks = 1 << 20;
 constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostMetadata = std::uint64_t{1} << 36;  // of all chunks
+constexpr std::uint64_t kEndOfAddresses = std::uint64_t{1} << 48;
+
+// What could be mapped, and is not all that could.
+bool is_possible(std::uint64_t start, std::uint64_t end) {
+  return start >= memory::kPageBytes && start <= end && end <= kEndOfAddresses &&
+         end - start <= kMostGranules * kGranuleBytes;
+}
+
+// Leaves out what can't be, or lies on what is before it; returns how many these are. `list` is sorted by start.
+template <class T, class IsPossible>
+std::uint64_t leave_out(std::vector<T>& list, IsPossible is_possible_one) {
+  std::uint64_t end = 0;
+  const auto kept = std::remove_if(list.begin(), list.end(), [&](const T& one) {
+    if (!is_possible_one(one) || one.start < end) return true;
+    end = one.end;
+    return false;
+  });
+  const auto count = static_cast<std::uint64_t>(list.end() - kept);
+  list.erase(kept, list.end());
+  return count;
+}
 
 }  // namespace
 
@@ -40,6 +62,7 @@ bool Model::read_classes() {
     std::memcpy(&granules, at + layout_->class_granules, sizeof granules);
     size_class.groups = groups;
     size_class.granules = granules;
+    if (std::uint64_t{size_class.bytes} * groups * kGroupObjects > granules * kGranuleBytes) return make_no_sense();
     classes_.push_back(size_class);
   }
   return true;
@@ -57,6 +80,7 @@ bool Model::read_windows() {
     if (!word_at(at + layout_->window_start, start) || !word_at(at + layout_->window_bytes, bytes)) {
       return false;
     }
+    if (bytes > kMostGranules * kGranuleBytes || !is_possible(start, start + bytes)) return make_no_sense();
     const std::uint64_t granules = std::min(bytes >> kGranuleShift, covered - std::min(covered, first));
     windows_.push_back(
         {{start, start + bytes}, first * kGranuleBytes / kHugepageBytes, start + granules * kGranuleBytes});
@@ -67,6 +91,7 @@ bool Model::read_windows() {
 
 bool Model::read_chunks(Raw& into) {
   std::uint64_t at = 0;
+  std::uint64_t all = 0;
   if (!word_at(layout_->arena_chunks, at)) return false;
   for (std::size_t n = 0; at != 0 && n < kMostChunks; ++n) {
     std::uint64_t next = 0;
@@ -74,14 +99,19 @@ bool Model::read_chunks(Raw& into) {
     if (!word_at(at + layout_->chunk_next, next) || !word_at(at + layout_->chunk_bytes, bytes)) {
       return false;
     }
-    if (bytes == 0 || bytes > kMostChunkBytes) return false;
+    all += bytes;
+    if (bytes <= layout_->chunk_in_window || bytes > kMostChunkBytes || all > kMostMetadata) return make_no_sense();
     Copy chunk = {at, std::vector<std::byte>(bytes)};
     if (!(*read_)(at, chunk.bytes.data(), bytes)) return false;
     into.chunks.push_back(std::move(chunk));
+    // A list that goes back goes round.
+    const bool is_known = n % 64 == 63 && std::any_of(into.chunks.begin(), into.chunks.end(),
+                                                      [&](const Copy& c) { return c.start == next; });
+    if (next == at || is_known) return make_no_sense();
     at = next;
   }
   std::sort(into.chunks.begin(), into.chunks.end(), [](const Copy& a, const Copy& b) { return a.start < b.start; });
-  return true;
+  return at == 0 || make_no_sense();
 }
 
 bool Model::read_raw(Raw& into) {
@@ -122,9 +152,37 @@ bool Model::read_live_map() {
       return false;
     }
     const std::uint64_t bytes = (covered / 16 / 8 + 4095) / 4096 * 4096;  // a bit for each 16 bytes
+    if (bytes > kMostGranules * kGranuleBytes || (covered != 0 && !is_possible(words, words + bytes)))
+      return make_no_sense();
     if (covered != 0) metadata_.push_back({words, words + bytes});
   }
   return true;
+}
+
+bool Model::make_no_sense() {
+  error_ = "what its heap says of itself makes no sense: it is damaged, or moves too fast";
+  return false;
+}
+
+void Model::leave_out_nonsense() {
+  const auto is_in_window = [this](std::uint64_t start, std::uint64_t end) {
+    return std::any_of(windows_.begin(), windows_.end(), [&](const Window& window) {
+      return start >= window.range.start && start < end && end <= window.range.end;
+    });
+  };
+  moving_granules_ += leave_out(slabs_, [&](const Slab& slab) { return is_in_window(slab.start, slab.end); });
+  moving_granules_ += leave_out(blocks_, [&](const Block& block) {
+    const bool has_place = block.is_huge ? is_possible(block.start, block.end) : is_in_window(block.start, block.end);
+    return has_place && block.start <= block.usable_end && block.usable_end <= block.end;
+  });
+  const bool has_pool = is_possible(guarded_.start, guarded_.end);
+  const auto is_wrong = [&](const Guarded& object) {
+    const std::uint64_t page_end = object.page + guarded_.page_bytes;
+    return !has_pool || object.page < guarded_.start || page_end < object.page || page_end > guarded_.end ||
+           object.start < object.page || object.start > page_end || object.bytes > page_end - object.start;
+  };
+  moving_granules_ += std::erase_if(guarded_.objects, is_wrong);
+  if (!has_pool) guarded_ = {};
 }
 
 bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks) {
@@ -135,6 +193,7 @@ bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks
              "\": use the observer of that version";
     return false;
   }
+  if (!layout_->makes_sense()) return make_no_sense();
   const auto fail = [this] {
     if (error_.empty()) error_ = "its heap can't be read: the process has ended, or the core lacks this memory";
     return false;
@@ -145,6 +204,11 @@ bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks
       !word_at(layout_->table_hugepages, records) || !word_at(layout_->table_record_bytes, record_bytes) ||
       !read_live_map()) {
     return fail();
+  }
+  if (entry_bytes > kMostGranules * kGranuleBytes || record_bytes > kMostGranules * kGranuleBytes ||
+      (entry_bytes != 0 && !is_possible(entries, entries + entry_bytes)) ||
+      (record_bytes != 0 && !is_possible(records, records + record_bytes))) {
+    return make_no_sense();
   }
   if (entry_bytes != 0) metadata_.push_back({entries, entries + entry_bytes});
   if (record_bytes != 0) metadata_.push_back({records, records + record_bytes});
@@ -158,6 +222,7 @@ bool Model::read(memory::Anatomy& anatomy, const memory::Read& read, Looks looks
   std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.start < b.start; });
   std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.start < b.start; });
   std::sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return a.address < b.address; });
+  leave_out_nonsense();
   if (looks == Looks::kOne) return true;
   Raw second;
   if (!read_raw(second)) return fail();

@@ -131,6 +131,10 @@ class Model {
   bool read_raw(Raw& into);
   bool read_chunks(Raw& into);
   bool read_live_map();
+  // error() says that the heap is damaged; false.
+  bool make_no_sense();
+  // What headers say of slabs and blocks that can't be so: they are damaged, or were being written.
+  void leave_out_nonsense();
   void find_slabs(std::uint64_t n);
   bool add_slab(const std::byte* header, std::uint64_t address);
   bool read_magazines();

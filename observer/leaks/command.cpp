@@ -133,12 +133,17 @@ int begin_at_exit(Request& request) {
   return parse(static_cast<int>(lines.size()), arguments.data(), request);
 }
 
+// Paths may hold any bytes, and JSON only UTF-8.
+std::string line_of(const Report& report, int indent) {
+  return json_of(report).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // For `brimful leaks -- COMMAND`: the report of each process goes into files of a folder, named by its number.
 int write_files(const std::string& folder, const Report& report, const TextOptions& options) {
   const std::string stem = folder + "/" + std::to_string(report.pid);
   std::ofstream(stem + ".txt") << text_of(report, options);
   std::ofstream json(stem + ".json");
-  json << json_of(report).dump() << "\n";
+  json << line_of(report, -1) << "\n";
   return json.flush() ? 0 : fail("can't write " + stem + ".json");
 }
 
@@ -159,7 +164,7 @@ int main(int count, char** arguments) {
   if (folder != nullptr && *folder != '\0') {
     if (const int code = write_files(folder, report, request.text); code != 0) return code;
   } else if (request.is_json) {
-    std::printf("%s\n", json_of(report).dump(2).c_str());
+    std::printf("%s\n", line_of(report, 2).c_str());
   } else {
     std::fputs(text_of(report, request.text).c_str(), stdout);
   }

@@ -43,7 +43,18 @@ std::vector<memory::Range> own_memory(const heap::Model& model) {
   return ours;
 }
 
-Objects live_objects(const heap::Model& model) {
+// Whether all of it is mapped; `mappings` are sorted by address.
+bool is_mapped(const std::vector<memory::Mapping>& mappings, std::uint64_t start, std::uint64_t end) {
+  for (const memory::Mapping& mapping : mappings) {
+    if (mapping.start > start) return false;
+    if (mapping.end > start) start = mapping.end;
+    if (start >= end) return true;
+  }
+  return false;
+}
+
+// A damaged header may say of a block that it is longer than all memory, and all of a block is copied.
+Objects live_objects(const heap::Model& model, const std::vector<memory::Mapping>& mappings) {
   Objects objects;
   std::vector<std::uint64_t> live;
   for (const heap::Slab& slab : model.slabs()) {
@@ -52,7 +63,7 @@ Objects live_objects(const heap::Model& model) {
   }
   const std::uint64_t all = 1;
   for (const heap::Block& block : model.blocks()) {
-    if (block.is_live && block.usable_end != block.start)
+    if (block.is_live && block.usable_end != block.start && is_mapped(mappings, block.start, block.usable_end))
       objects.add(block.start, block.usable_end - block.start, 1, false, &all);
   }
   for (const heap::Guarded& guarded : model.guarded().objects) {
@@ -78,7 +89,7 @@ bool read_heap(memory::Target& target, HeapView& view, std::string* error) {
       continue;
     }
     view.ours = own_memory(model);
-    view.objects = live_objects(model);
+    view.objects = live_objects(model, view.mappings);
     if (add_samples(model.layout(), target.reader(), view.ours)) return true;
     *error = target.name() + ": its samples can't be read";
   }

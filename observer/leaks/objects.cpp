@@ -27,7 +27,8 @@ void Objects::finish() {
   std::sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
   if (spans_.empty()) return;
   lowest_ = spans_.front().start;
-  const std::uint64_t end = spans_.back().start + spans_.back().bytes();
+  std::uint64_t end = 0;  // of damaged headers, spans may lie in each other
+  for (const Span& span : spans_) end = std::max(end, span.start + span.bytes());
   extent_ = end - lowest_;
   leaves_.resize(((end - 1) >> kLeafShift) + 1);
   for (std::uint32_t n = 0; n < spans_.size(); ++n) {

@@ -13,6 +13,7 @@
 #include "alloc/large.h"
 #include "arch/sequences.h"
 #include "config/options.h"
+#include "meta/block.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
 #include "meta/request_class.h"
@@ -137,7 +138,7 @@ Block find_block(std::uint64_t address, const char* call) {
 }
 
 bool is_live(Slab* slab, std::uint64_t index) {
-  if (config::is_hardened()) return meta::live_map.is_set(slab->object(index));
+  if (config::is_hardened() && !meta::live_map.is_set(slab->object(index))) return false;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   return (slots::free_bits(slab, group) >> (index % kGroupObjects) & 1) == 0;
 }
@@ -173,12 +174,6 @@ bool may_stay(std::size_t bytes, std::size_t usable) {
 // object's class proves nothing.
 constinit bool shrink_was_refused = false;
 
-// The object is the program's from here on; tier:hardened writes that down, for free() to find.
-void* hand_out(void* object) {
-  if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
-  return object;
-}
-
 std::uint32_t heap_number(const Block& block) {
   return block.slab != nullptr ? slots::heap_number(block.slab) : slots::heap_number(block.run);
 }
@@ -209,10 +204,19 @@ void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope)
   slots::free(slab, index);
 }
 
+// The class of a request; kClassCount: none. The first of all comes before the options say which it is.
+std::size_t class_of_request(std::size_t bytes, std::size_t alignment) {
+  if (BRIMFUL_UNLIKELY(!slots::thread_state.attached)) {
+    const slots::SlowScope scope;
+    if (!scope.nested()) slots::prepare();
+  }
+  return meta::class_for(bytes, alignment);
+}
+
 // `bytes` were asked for, which the class holds.
 void* allocate_class(std::size_t index, std::size_t bytes) {
   void* object = slots::take(static_cast<ClassId>(index));
-  if (BRIMFUL_LIKELY(object != nullptr)) return hand_out(object);
+  if (BRIMFUL_LIKELY(object != nullptr)) return object;
   const slots::SlowScope scope;
   if (scope.nested()) return allocate_emergency(kSizeClasses[index].bytes, std::size_t{1} << kSizeClasses[index].shift);
   slots::prepare();
@@ -229,7 +233,7 @@ void* allocate_class(std::size_t index, std::size_t bytes) {
     got.object = slots::allocate_sampled(static_cast<ClassId>(index), bytes, got.sample_interval);
     if (got.object == nullptr) got.object = slots::allocate_unsampled(static_cast<ClassId>(index));
   }
-  return hand_out(got.object);
+  return got.object;
 }
 
 [[gnu::always_inline]] inline void* allocate_run(std::size_t bytes, std::size_t alignment) {
@@ -321,7 +325,7 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  const std::size_t size_class = meta::class_for(bytes, alignment);
+  const std::size_t size_class = class_of_request(bytes, alignment);
   if (size_class < kClassCount) {
     const std::size_t request = aligned_request(bytes, alignment);
     if (!config::checks.canary || has_current_heap()) {
@@ -421,7 +425,7 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
 }
 
 std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
-  const std::size_t size_class = meta::class_for(bytes, alignment);
+  const std::size_t size_class = class_of_request(bytes, alignment);
   if (size_class < kClassCount) return meta::usable_bytes(static_cast<ClassId>(size_class));
   return bytes <= kMostBytes ? round_up(bytes, os::page_bytes()) : 0;
 }
@@ -478,17 +482,11 @@ void free_claimed(Run* run) {
   scope.nested() ? free_large_nested(run) : free_large(run);
 }
 
-// free() of what the fast path could not.
-[[gnu::always_inline]] inline void free_any(void* pointer) {
-  if (has_current_heap()) return free_outside_heap(pointer);
-  const std::uint64_t address = address_of(pointer);
-  // In tier:hardened every free() comes here. Of two that race for an object, one ends its life; until it goes on, the
-  // object is nobody's, so its slab stays what it is.
-  const bool was_live = config::is_hardened() && meta::live_map.clear(address);
-  Block block = find_in_windows(address);
+// free() of what the fast path could not. In tier:hardened the life of an object has been ended. `is_looked_at`: so were its
+// contents.
+[[gnu::always_inline]] inline void free_found(std::uint64_t address, const Block& block, bool is_looked_at) {
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
-    if (config::is_hardened() && !was_live) return not_live(block, "free");
-    if (!slots::before_free(block.slab, block.index)) return;
+    if (!is_looked_at && !slots::before_free(block.slab, block.index)) return;
     if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return free_sampled(block.slab, block.index);
     const bool is_of_heap = slots::heap_number(block.slab) != 0;
     if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
@@ -506,9 +504,63 @@ void free_claimed(Run* run) {
   if (!free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
 }
 
+[[gnu::always_inline]] inline void free_any(void* pointer) {
+  if (has_current_heap()) return free_outside_heap(pointer);
+  const std::uint64_t address = address_of(pointer);
+  free_found(address, find_in_windows(address), false);
+}
+
 void free_outside_heap(void* pointer) {
   const slots::OutsideHeap outside;
   free_any(pointer);
+}
+
+// In tier:hardened every free() comes to free_hardened() (slots/lives.h). Of any number that race for an object, one ends its
+// life; until it goes on, the object is nobody's, so its slab stays what it is. What is not an object of the running context
+// goes on here, as far as it has come.
+enum class Ended { kNot, kLife, kLifeAndLookedAt };
+[[gnu::noinline]] void free_other(void* pointer, Ended ended, const void* caller) {
+  if (pointer == nullptr) return;
+  {
+    const std::uint64_t address = address_of(pointer);
+    const slots::OutsideHeap outside;
+    const Block block = find_in_windows(address);
+    if (ended == Ended::kNot && block.slab != nullptr) {
+      not_live(block, "free");
+    } else {
+      free_found(address, block, ended == Ended::kLifeAndLookedAt);
+    }
+  }
+  slots::start_wanted_thread(caller, slots::Call::kFree);
+}
+
+[[gnu::always_inline]] inline void free_hardened(void* pointer, const void* caller) {
+  const std::uint64_t address = address_of(pointer);
+  if (BRIMFUL_UNLIKELY(!meta::live_map.clear(address))) return free_other(pointer, Ended::kNot, caller);
+  Header* header = meta::header_in(meta::hidden_table, address);
+  auto* slab = static_cast<Slab*>(header);
+  const std::uint64_t index = slab->index_of(address);
+  if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || index >= slab->count())) {
+    return free_other(pointer, Ended::kLife, caller);
+  }
+  if (!slots::before_free(slab, index)) return;
+  const arch::Outcome outcome = arch::brimful_seq_free(slab, index, 0);
+  if (BRIMFUL_LIKELY(outcome == arch::Outcome::kDone)) return;
+  // kAlreadySet, of an object that is offered: it will be seen once more.
+  if (outcome != arch::Outcome::kGroupFree) return free_other(pointer, Ended::kLifeAndLookedAt, caller);
+  if (slots::counts_down(slab)) arch::brimful_free_event(slab);
+}
+
+// The size names the object's class, as the fast path of the default tier would find.
+[[gnu::always_inline]] inline bool names_class(const void* pointer, std::size_t bytes) {
+  if (bytes > BRIMFUL_SMALL_MAX) return false;
+  return meta::header_in(meta::hidden_table, address_of(pointer))->size_class == arch::brimful_block.small[bytes] / 2;
+}
+
+// free() in the default tier.
+[[gnu::noinline]] void free_default(void* pointer, const void* caller) {
+  free_any(pointer);
+  slots::start_wanted_thread(caller, slots::Call::kFree);
 }
 
 }  // namespace
@@ -525,7 +577,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);
   } else {
     const os::ErrnoGuard errno_guard;
-    block = alloc::allocate_class(meta::class_for(bytes, kObjectAlignment), bytes);
+    block = alloc::allocate_class(alloc::class_of_request(bytes, kObjectAlignment), bytes);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
   slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kMalloc);
@@ -533,9 +585,8 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
-  if (pointer == nullptr) return;
-  alloc::free_any(pointer);
-  slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kFree);
+  if (config::is_hardened()) return alloc::free_hardened(pointer, __builtin_return_address(0));
+  if (pointer != nullptr) alloc::free_default(pointer, __builtin_return_address(0));
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
@@ -550,6 +601,9 @@ void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
+  if (config::is_hardened() && alloc::names_class(pointer, bytes)) {
+    return alloc::free_hardened(pointer, __builtin_return_address(0));
+  }
   if (pointer == nullptr) return;
   if (alloc::check_size(pointer, bytes, kObjectAlignment)) brimful_free(pointer);
 }

@@ -7,9 +7,8 @@
 #include <bit>
 
 #include "base/compiler.h"
-#include "config/options.h"
-#include "meta/live_map.h"
 #include "meta/request_class.h"
+#include "slots/lives.h"
 #include "slots/object_checks.h"
 #include "slots/slab.h"
 
@@ -31,9 +30,7 @@ void* take_from(Slab* slab) {
                                                 std::memory_order_relaxed)) {  // relaxed: tried again
         const auto bit = static_cast<unsigned>(std::countr_zero(free));
         slots::before_offer(slab, g, std::uint64_t{1} << bit);
-        const std::uint64_t object = slab->object(std::uint64_t{g} * kGroupObjects + bit);
-        if (config::is_hardened()) meta::live_map.set(object);
-        return reinterpret_cast<void*>(object);
+        return slots::begin_life(reinterpret_cast<void*>(slab->object(std::uint64_t{g} * kGroupObjects + bit)));
       }
     }
   }

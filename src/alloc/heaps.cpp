@@ -14,9 +14,12 @@
 #include "meta/granule_table.h"
 #include "meta/live_map.h"
 #include "meta/request_class.h"
+#include "meta/block.h"
+#include "meta/granule_table.h"
 #include "os/calls.h"
 #include "os/errno_guard.h"
 #include "slots/front_end.h"
+#include "slots/lives.h"
 
 namespace brimful::alloc {
 namespace {
@@ -52,8 +55,7 @@ void* allocate_object(const Source& source, ClassId size_class, HeapAnswer* answ
     slots::reclaim_all();
     object = attempt();
   }
-  if (config::is_hardened() && object != nullptr) meta::live_map.set(address_of(object));
-  return object;
+  return slots::begin_life(object);
 }
 
 void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
@@ -78,7 +80,6 @@ void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignm
 
 // In an OutsideHeap. nullptr and kClosed: the handle is not good.
 void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
-  const std::size_t index = meta::class_for(bytes, alignment);
   {
     const slots::SlowScope scope;
     if (scope.nested()) {
@@ -87,6 +88,7 @@ void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignme
     }
     slots::prepare();
     prepare_emergency();
+    const std::size_t index = meta::class_for(bytes, alignment);
     if (index < kClassCount) return allocate_object(source, static_cast<ClassId>(index), answer);
   }
   return allocate_block(source, bytes, alignment, answer);

@@ -77,9 +77,9 @@ struct alignas(64) brimful_hot_globals {
   Header* const* table;
   std::uint64_t granule_mask;
   // Multiples of an alignment up to which its requests are malloc's: the first of 1-byte steps, the second of all classes. 0
-  // where the classes of requests leave room for canaries (meta/request_class.h).
-  std::uint64_t aligned_small = BRIMFUL_SMALL_MAX;
-  std::uint64_t aligned_most = BRIMFUL_MEDIUM_MAX;
+  // until the options are known, and where the classes of requests leave room for canaries (meta/request_class.h).
+  std::uint64_t aligned_small = 0;
+  std::uint64_t aligned_most = 0;
 #if BRIMFUL_THREAD_TABLES
   std::uint64_t page_less_one = 0;  // the system's page size, less one
 #endif
@@ -134,8 +134,8 @@ BRIMFUL_HIDDEN void brimful_free_twice(void* pointer);
 BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 
 // Takes an object of a class (number doubled, as in the block's tables) from the context's current group. nullptr: none
-// free, aborted, or this thread does not run in the context. As malloc on a hit, but by the context and not by its place
-// in the block, where tier:hardened keeps none (slots/thread.cpp).
+// free, aborted, or this thread does not run in the context. As malloc on a hit, but of a context that may be closed or
+// another's by now.
 BRIMFUL_HIDDEN void* brimful_seq_take(Context* context, std::uint64_t doubled_class);
 // Frees object `index` if the slab's owner is the context this thread runs in, with `mark` (0 or kOwnerHasRemote) added.
 BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark);

@@ -198,6 +198,8 @@ inline FrontEnd front_end() { return options.front_end.as<FrontEnd>(); }
 inline bool is_hardened() { return options.tier.as<Tier>() == Tier::kHardened; }
 // free() takes the slow path each time.
 inline bool sees_each_free() { return is_hardened() || checks.objects; }
+// malloc goes on to no group by itself: live bits are set, and objects chosen and looked at, when they are offered.
+inline bool offers_by_hand() { return is_hardened() || checks.offers; }
 inline bool draws_offers() { return options.random.as<Check>() == Check::kOn; }
 inline Exhaustion on_exhaustion() { return options.on_exhaustion.as<Exhaustion>(); }
 inline Hugetlb hugetlb() { return options.hugetlb.as<Hugetlb>(); }

@@ -5,8 +5,6 @@
 
 #include <atomic>
 
-#include "arch/sequences.h"
-#include "config/options.h"
 #include "meta/table_memory.h"
 #include "os/calls.h"
 
@@ -18,23 +16,10 @@ constinit Header none = {std::uint64_t{1} << 63, 1, 0, kOwnerReleased, 0, 1, Kin
 namespace {
 
 constinit Header* const kNoTable[1] = {&none};
-constinit arch::brimful_hot_globals hidden = {kNoTable, 0};
-
-// The table as the slow paths find it: where free()'s fast path does, or, where each free() is to be seen, where it does not look. There
-// the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
-arch::brimful_hot_globals& published() { return config::sees_each_free() ? hidden : arch::brimful_hot; }
 
 }  // namespace
 
-Header* header_of(std::uint64_t address) {
-  arch::brimful_hot_globals& table = published();
-  // pairs with: GranuleTable::cover() (the table that goes with the mask)
-  const std::uint64_t mask = std::atomic_ref(table.granule_mask).load(std::memory_order_acquire);
-  // relaxed: ordered by the mask
-  Header* const* entries = std::atomic_ref(table.table).load(std::memory_order_relaxed);
-  auto& entry = const_cast<Header*&>(entries[(address >> kGranuleShift) & mask]);
-  return std::atomic_ref(entry).load(std::memory_order_relaxed);  // relaxed: as set()
-}
+constinit arch::brimful_hot_globals hidden_table = {kNoTable, 0};
 
 Header& GranuleTable::none_header() { return none; }
 
@@ -74,7 +59,7 @@ bool GranuleTable::cover(GranuleId end) {
   }
   for (std::uint64_t i = covered_; i < target; ++i) entries_[i] = &none;
   covered_ = target;
-  arch::brimful_hot_globals& table = published();
+  arch::brimful_hot_globals& table = published_table();
   // relaxed: published by the mask
   std::atomic_ref(table.table).store(entries_, std::memory_order_relaxed);
   // pairs with: the program's own hand-over of any pointer beyond the old prefix, header_of() (the entries filled above)

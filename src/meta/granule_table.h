@@ -11,7 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <atomic>
+
+#include "arch/sequences.h"
 #include "base/units.h"
+#include "config/options.h"
 #include "meta/header.h"
 #include "meta/hugepage.h"
 
@@ -24,9 +28,22 @@ namespace brimful::meta {
 // Where entries lead that no granule uses: free() of such an address leaves the fast path here.
 extern Header none;
 
+// The table as the slow paths find it: where free()'s fast path does, or, where each free() is to be seen, where it does not
+// look. There the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
+extern arch::brimful_hot_globals hidden_table;
+inline arch::brimful_hot_globals& published_table() { return config::sees_each_free() ? hidden_table : arch::brimful_hot; }
+
 // The header that free() of the address looks at, for any address at all. Takes no lock: exact while a block at the
 // address is live, else a header that was there.
-Header* header_of(std::uint64_t address);
+inline Header* header_in(arch::brimful_hot_globals& table, std::uint64_t address) {
+  // pairs with: GranuleTable::cover() (the table that goes with the mask)
+  const std::uint64_t mask = std::atomic_ref(table.granule_mask).load(std::memory_order_acquire);
+  // relaxed: ordered by the mask
+  Header* const* entries = std::atomic_ref(table.table).load(std::memory_order_relaxed);
+  auto& entry = const_cast<Header*&>(entries[(address >> kGranuleShift) & mask]);
+  return std::atomic_ref(entry).load(std::memory_order_relaxed);  // relaxed: as set()
+}
+inline Header* header_of(std::uint64_t address) { return header_in(published_table(), address); }
 
 class GranuleTable {
  public:

@@ -4,6 +4,8 @@
 // out the lowest addresses first.
 #include "meta/live_map.h"
 
+#include <bit>
+
 #include "base/check.h"
 #include "base/units.h"
 #include "classes/size_classes.h"
@@ -13,9 +15,30 @@
 namespace brimful::meta {
 namespace {
 
-constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
-constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
 constexpr std::size_t kStepBytes = std::size_t{64} << 10;  // committed at a time; a multiple of every page size
+
+// Calls visit(number of a word, bits in it) for each word of bits that objects of a group have bits in, and returns the
+// objects of those bits that it answers with.
+template <class Visit>
+std::uint64_t for_each_word(std::uint64_t bytes, std::uint64_t objects, Visit visit) {
+  const std::uint64_t step = bytes / kObjectAlignment;
+  std::uint64_t answered = 0;
+  while (objects != 0) {
+    const std::uint64_t word = static_cast<unsigned>(std::countr_zero(objects)) * step / 64;
+    std::uint64_t bits = 0;
+    std::uint64_t rest = objects;
+    for (; rest != 0; rest &= rest - 1) {
+      const std::uint64_t place = static_cast<unsigned>(std::countr_zero(rest)) * step;
+      if (place / 64 != word) break;
+      bits |= std::uint64_t{1} << (place % 64);
+    }
+    for (std::uint64_t found = visit(word, bits); found != 0; found &= found - 1) {
+      answered |= std::uint64_t{1} << ((word * 64 + static_cast<unsigned>(std::countr_zero(found))) / step);
+    }
+    objects = rest;
+  }
+  return answered;
+}
 
 }  // namespace
 
@@ -65,30 +88,34 @@ bool LiveMap::cover(std::uint64_t end) {
   return true;
 }
 
-LiveMap::Place LiveMap::find(std::uint64_t address) {
-  const std::size_t count = count_.load(std::memory_order_acquire);  // pairs with: add_window() (the region)
-  for (std::size_t i = 0; i < count; ++i) {
-    Region& region = regions_[i];
-    const std::uint64_t offset = address - region.start;
-    // pairs with: cover() (usable bits)
-    if (offset >= region.covered.load(std::memory_order_acquire) || offset % kObjectAlignment != 0) continue;
-    return {&region.words[offset / kWindowPerWord], std::uint64_t{1} << (offset / kObjectAlignment % 64)};
-  }
-  return {nullptr, 0};
-}
-
 void LiveMap::set(std::uint64_t address) {
   const Place place = find(address);
   BRIMFUL_CHECK(place.word != nullptr);
-  // relaxed: the bit decides by itself; whoever frees the object got its address after this
-  place.word->fetch_or(place.bit, std::memory_order_relaxed);
+  place.word->fetch_or(place.bit, std::memory_order_release);  // pairs with: clear() (the slab's header)
 }
 
-bool LiveMap::clear(std::uint64_t address) {
-  const Place place = find(address);
-  if (place.word == nullptr) return false;
-  // relaxed: one of two frees finds the bit set, in whichever order; what follows orders the object's next use
-  return (place.word->fetch_and(~place.bit, std::memory_order_relaxed) & place.bit) != 0;
+void LiveMap::set_group(std::uint64_t start, std::uint64_t bytes, std::uint64_t objects) {
+  const Place first = find(start);
+  BRIMFUL_CHECK(first.word != nullptr && first.bit == 1);
+  for_each_word(bytes, objects, [first](std::uint64_t word, std::uint64_t bits) {
+    std::atomic<std::uint64_t>& all = first.word[word];
+    // Where no bit is set, none can be lost: others only clear. A locked instruction less.
+    if (all.load(std::memory_order_relaxed) == 0) {  // relaxed: as above; we wrote it last, or who had the lock before
+      all.store(bits, std::memory_order_release);    // pairs with: clear() (the slab's header)
+    } else {
+      all.fetch_or(bits, std::memory_order_release);  // pairs with: as above
+    }
+    return std::uint64_t{0};
+  });
+}
+
+std::uint64_t LiveMap::clear_group(std::uint64_t start, std::uint64_t bytes, std::uint64_t objects) {
+  const Place first = find(start);
+  BRIMFUL_CHECK(first.word != nullptr && first.bit == 1);
+  // relaxed: as clear(); the caller has the slab
+  return objects & ~for_each_word(bytes, objects, [first](std::uint64_t word, std::uint64_t bits) {
+           return bits & ~first.word[word].fetch_and(~bits, std::memory_order_relaxed);  // relaxed: ^
+         });
 }
 
 void LiveMap::clear_all(std::uint64_t start, std::size_t bytes) {

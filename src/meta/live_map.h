@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
 // Which objects of slabs are live: one bit for each 16 bytes of window, set while an object that begins there is the
-// program's. In tier:hardened only; the default tier maps none of it.
+// program's, or is offered to malloc. In tier:hardened only; the default tier maps none of it.
 //
 //   window     │ object ──────│ object ──────│ …      free() clears the bit of the address it got, by ONE atomic AND,
 //   live map   │ 1 0 0 0      │ 0 0 0 0      │ …      before anything else happens to the object
+//
+// The bits of objects that are offered together are set together, a word at a time (slots/lives.h): malloc's hit need not
+// know of them.
 //
 // Two frees of one object at the same moment otherwise part ways: the owner's sets a bit in its word, another's in the
 // remote mask, and neither looks at both at once. Here they meet: whoever finds the bit clear is the second.
 //
 // The bit belongs to the address, not to a slab's header: a second free may have read the table before the first one
 // emptied the slab, and the header may be another slab's by now. A bit found through it would be that slab's object's.
-// Decision, cost and what was rejected: docs/design/0011.
+// Decision, cost and what was rejected: docs/design/0011, 0042.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "classes/size_classes.h"
 
 namespace brimful {
 struct Anatomy;  // debug/anatomy.h
@@ -37,12 +42,26 @@ class LiveMap {
   // system call for every 8 MiB of window.
   bool cover(std::uint64_t end);
 
-  // An object at `address`, which is covered, has been handed out.
+  // The object at `address`, which is covered, is going to be handed out.
   void set(std::uint64_t address);
 
   // Ends the life of the object at `address`. false: none is live there; any address at all may be asked. O(windows), no
-  // lock.
-  [[nodiscard]] bool clear(std::uint64_t address);
+  // lock. What the caller reads of the object's slab from here on is at least as new as its bit.
+  [[nodiscard]] bool clear(std::uint64_t address) {
+    const Place place = find(address);
+    // Blocks that have no bit come by here, too: a page of bits that only they would touch need not be there.
+    // relaxed: decides nothing but which way the next line goes
+    if (place.word == nullptr || (place.word->load(std::memory_order_relaxed) & place.bit) == 0) return false;
+    // pairs with: set(), set_group() (the slab's header). One of two frees finds the bit set, in whichever order.
+    return (place.word->fetch_and(~place.bit, std::memory_order_acquire) & place.bit) != 0;
+  }
+
+  // The same for objects of a group of 64 (a mask), which begin at `start` and every `bytes` from there; `start` is a
+  // multiple of 64 times 16 bytes. One caller for a group at a time. O(objects), one atomic step for each 1024 bytes in
+  // which others of the group live.
+  void set_group(std::uint64_t start, std::uint64_t bytes, std::uint64_t objects);
+  // Returns those that were live.
+  [[nodiscard]] std::uint64_t clear_group(std::uint64_t start, std::uint64_t bytes, std::uint64_t objects);
 
   // No object in [start, start + bytes) lives any more: covered, whole granules. O(bytes / 1024).
   void clear_all(std::uint64_t start, std::size_t bytes);
@@ -63,6 +82,8 @@ class LiveMap {
   friend struct ::brimful::Anatomy;
 
   static constexpr std::size_t kMaxRegions = 128;
+  static constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
+  static constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
 
   // The bits of one window. Written under the heap lock.
   struct Region {
@@ -77,7 +98,17 @@ class LiveMap {
     std::uint64_t bit;
   };
 
-  Place find(std::uint64_t address);
+  Place find(std::uint64_t address) {
+    const std::size_t count = count_.load(std::memory_order_acquire);  // pairs with: add_window() (the region)
+    for (std::size_t i = 0; i < count; ++i) {
+      Region& region = regions_[i];
+      const std::uint64_t offset = address - region.start;
+      // pairs with: cover() (usable bits)
+      if (offset >= region.covered.load(std::memory_order_acquire) || offset % kObjectAlignment != 0) continue;
+      return {&region.words[offset / kWindowPerWord], std::uint64_t{1} << (offset / kObjectAlignment % 64)};
+    }
+    return {nullptr, 0};
+  }
   // Bytes of bits for that many bytes of window, in whole pages.
   static std::uint64_t bytes_for(std::uint64_t window_bytes);
 

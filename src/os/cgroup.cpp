@@ -88,9 +88,10 @@ std::uint64_t value_of(const char* text, const char* key) {
   return 0;
 }
 
-// "some avg10=1.23 …" is 123.
+// "some avg10=1.23 …" is 123. More than all of the time is no share: 0, as where nothing is said.
 std::uint32_t some_avg10(const char* text) {
   constexpr const char* kKey = "some avg10=";
+  constexpr std::uint32_t kWhole = 100 * 100;
   if (strncmp(text, kKey, strlen(kKey)) != 0) return 0;
   std::uint32_t value = 0;
   int decimals = -1;
@@ -100,10 +101,11 @@ std::uint32_t some_avg10(const char* text) {
     } else {
       value = value * 10 + static_cast<std::uint32_t>(*c - '0');
       if (decimals >= 0) ++decimals;
+      if (value > kWhole) return 0;
     }
   }
   for (int missing = decimals < 0 ? 0 : decimals; missing < 2; ++missing) value *= 10;
-  return value;
+  return value <= kWhole ? value : 0;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "os/calls.h"
 #include "slots/events.h"
 #include "slots/object_checks.h"
+#include "slots/lives.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
@@ -100,6 +101,7 @@ std::uint64_t Central::take_from_shared() {
     const std::uint64_t free = owner_bits(shared_, g) | told;
     if (free == 0) continue;
     const auto bit = static_cast<unsigned>(std::countr_zero(free));
+    end_offer(shared_, g);
     // relaxed: the lock orders all writers of a shared slab's words
     shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
     shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above

@@ -57,6 +57,7 @@ struct alignas(64) Context {
 
   sync::ContextMutex lock;
   // Until malloc looks at the clock: 8 for each group that it takes, 1 for each object of a coarse class; lossy by design.
+  // C++ goes by beats_of() (slots/offers.h).
   std::int32_t heartbeat;
   std::int32_t until_look;  // objects that may go into magazines before one takes the slow path; lossy by design
   bool taken;               // a thread context that a thread holds; heap lock
@@ -67,6 +68,8 @@ struct alignas(64) Context {
   std::uint8_t hot_visits;
   std::uint8_t offer_step;  // how little malloc is offered, so that it comes by soon (slots/offers.h); lossy by design
   std::atomic<bool> is_sweeping;  // the last look for free pages has left some slabs over; written under `lock`
+
+  std::int32_t slow_heartbeat;  // where `heartbeat` stays at 0: config::offers_by_hand()
 
   std::atomic<Slab*> inbox;
   std::atomic<std::uint64_t> active_ms;  // last slow path, for idle reclaim

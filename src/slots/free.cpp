@@ -10,6 +10,7 @@
 #include "slots/central.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/offers.h"
 #include "slots/slab.h"
 #include "slots/thread.h"
 
@@ -116,10 +117,7 @@ arch::Outcome free_own(Slab* slab, std::uint64_t index) {
     report_twice(slab, group, bit);
     return arch::Outcome::kDone;
   }
-  // relaxed: lossy by design, as in the fast path
-  if (outcome == arch::Outcome::kGroupFree && slab->countdown.fetch_sub(1, std::memory_order_relaxed) > 1) {
-    return arch::Outcome::kDone;
-  }
+  if (outcome == arch::Outcome::kGroupFree && !counts_down(slab)) return arch::Outcome::kDone;
   return outcome;
 }
 
@@ -234,7 +232,7 @@ void on_countdown(Slab* slab) {
         break;
       case Listed::kCurrent:
         // Fewer where looks at the clock are far apart, as tick() has just found.
-        slab->countdown.store(context->heartbeat > 4 * kHeartbeat ? context->heartbeat / 4 : kHeartbeat,
+        slab->countdown.store(beats_of(context) > 4 * kHeartbeat ? beats_of(context) / 4 : kHeartbeat,
                               std::memory_order_relaxed);  // relaxed: as above
         break;
       default:

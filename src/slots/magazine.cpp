@@ -23,7 +23,8 @@ constexpr std::uint32_t kLeastObjects = 2;
 // With more threads' contexts than these, each keeps less: together no more than these would.
 constexpr std::uint32_t kThreadsAtEase = 64;
 
-bool keeps_nothing() { return config::sees_each_free() || config::cache() == config::Cache::kNone; }
+// What is looked at, or chosen, when it is offered can't be handed out from here.
+bool keeps_nothing() { return config::checks.offers || config::cache() == config::Cache::kNone; }
 
 struct Place {
   unsigned group;
@@ -104,6 +105,8 @@ void set_magazine_limits(std::uint32_t threads) {
 
 bool keep(Context* context, Slab* slab, std::uint64_t index) {
   if (keeps_nothing() || !is_foreign(slab, context->id)) return false;
+  // In tier:hardened no fast path has counted.
+  if (config::is_hardened()) --context->until_look;
   return push(context, slab, index) == arch::Outcome::kDone;
 }
 

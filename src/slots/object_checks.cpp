@@ -79,8 +79,8 @@ void look_before_offer(Slab* slab, unsigned group, std::uint64_t objects) {
 bool look_before_free(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  // A second free must not clear what is another's by now. tier:hardened has seen it already.
-  if (!config::is_hardened() && BRIMFUL_UNLIKELY((free_bits(slab, group) & bit) != 0)) {
+  // A second free must not clear what is another's by now, or stands in an offer.
+  if (BRIMFUL_UNLIKELY((free_bits(slab, group) & bit) != 0)) {
     report_twice(slab, group, bit);
     return false;
   }

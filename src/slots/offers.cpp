@@ -26,7 +26,7 @@ std::uint64_t limit_offer(const Context* context, std::uint64_t objects) {
 void empty_slots(Context* context) {
   if (!context->lock.try_lock()) return;
   context->offer_step = 1;
-  context->heartbeat = 0;
+  beats_of(context) = 0;
   for (std::size_t c = 0; c < kClassCount; ++c) {
     Slot& slot = context->slots[c];
     if (slot.word == &arch::brimful_zero_word) continue;

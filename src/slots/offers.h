@@ -17,7 +17,9 @@
 
 #include <cstdint>
 
+#include "arch/sequences.h"
 #include "base/compiler.h"
+#include "config/options.h"
 #include "pages/purger.h"
 #include "slots/context.h"
 
@@ -28,6 +30,15 @@ std::uint64_t limit_offer(const Context* context, std::uint64_t objects);
 
 // Memory waits, and 10 ms are over: the slots of the running context are emptied. Takes its lock if it is free.
 void empty_slots(Context* context);
+
+// What is left of the heartbeat. Without what malloc needs to go on to a group by itself, or where it must not
+// (config::offers_by_hand()), the fast paths find nothing left, ever.
+inline std::int32_t& beats_of(Context* context) {
+  return config::offers_by_hand() ? context->slow_heartbeat : context->heartbeat;
+}
+inline void set_groups_until_look(Context* context, std::int32_t groups) {
+  beats_of(context) = arch::has_fast_advance() || config::offers_by_hand() ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
+}
 
 // The usual case: nothing waits, nor did when malloc came by last.
 inline bool wants_all(const Context* context) {

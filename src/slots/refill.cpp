@@ -24,6 +24,7 @@
 #include "slots/background.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/lives.h"
 #include "slots/magazine.h"
 #include "slots/object_checks.h"
 #include "slots/offer_book.h"
@@ -61,18 +62,19 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
 
 // Those of the free objects of a group that malloc gets next.
 std::uint64_t choose_offer(Slab* slab, std::uint64_t free, int least) {
-  if (config::draws_offers()) return draw_objects(slab, free, kGroupObjects - slab->batch);
+  if (config::draws_offers()) return draw_objects(slab, free, kGroupObjects - slab->batch, slab->least);
   return free & places_to_offer(slab, free, least);
 }
 
-// What is written down of an offer, and looked at. If the slot leads to the group, what is offered already may be taken at any
-// moment.
+// What is written down of an offer, and looked at. The slot is going to lead to all that is offered of the group: also to what
+// was left of an offer that was taken back, since when its page may have been given to the system. If it leads there now,
+// that may be taken at any moment, and its page was not.
 BRIMFUL_COLD void prepare_offer(Context* context, Slab* slab, unsigned group, std::uint64_t places) {
   note_objects_offered(slab, group, places);
   // relaxed: ours
   const std::uint64_t offered = slab->offered(group).load(std::memory_order_relaxed);
   const bool is_in_slot = context->slots[slab->size_class].word == &slab->offered_words()[group];
-  before_offer(slab, group, is_in_slot ? places & ~offered : places);
+  before_offer(slab, group, is_in_slot ? places & ~offered : places | offered);
 }
 
 // Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
@@ -105,8 +107,10 @@ Refill install_next_group(Context* context, ClassId size_class, int least) {
     const std::uint64_t places = BRIMFUL_LIKELY(room == count) ? wanted : lowest_ones(wanted, room);
     if (chooses) prepare_offer(context, slab, group, places);
     const std::uint64_t again = places & slab->offered(group).load(std::memory_order_relaxed);  // relaxed: ours
+    const std::uint64_t fresh = begin_offer(slab, group, places);
     if (arch::brimful_seq_install(context, &context->slots[size_class], &slab->words()[group], base, places) !=
         arch::Outcome::kDone) {
+      abandon_offer(slab, group, fresh);
       return Refill::kMoved;
     }
     note_offer(context, size_class, &slab->offered_words()[group], room, room != count);
@@ -298,7 +302,7 @@ Allocation allocate(ClassId size_class) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Context* context = current_context();
     if (context == nullptr) break;
-    const bool is_heartbeat = context->heartbeat <= 0;
+    const bool is_heartbeat = beats_of(context) <= 0;
     if (is_heartbeat) tick();
     if (!context->lock.try_lock()) {
       if (yielded) break;
@@ -308,7 +312,7 @@ Allocation allocate(ClassId size_class) {
     }
     if (is_heartbeat) note_heat(context, size_class);
     const Refill result = takes_sample(context, size_class) ? Refill::kSample : refill(context, size_class);
-    context->heartbeat -= BRIMFUL_BEATS_OF_A_GROUP;
+    beats_of(context) -= BRIMFUL_BEATS_OF_A_GROUP;
     if (is_heartbeat) raise_offers(context);
     context->lock.unlock();
     if (BRIMFUL_UNLIKELY(result == Refill::kSample)) {
@@ -331,9 +335,11 @@ Allocation allocate(ClassId size_class) {
 
 void* allocate_unsampled(ClassId size_class) {
   void* object = central[size_class].allocate_shared(size_class);
-  if (object != nullptr) return object;
-  reclaim_all();
-  return central[size_class].allocate_shared(size_class);
+  if (object == nullptr) {
+    reclaim_all();
+    object = central[size_class].allocate_shared(size_class);
+  }
+  return begin_life(object);
 }
 
 bool collect_all(Slab* slab, Context* context) {
@@ -442,7 +448,7 @@ void tick() {
   const std::uint64_t passed_ms = now_ms - looked_ms;
   const std::int32_t usual = passed_ms < kSoonMs ? 4 * kHeartbeat : kHeartbeat / 2;
   const std::int32_t groups = wants_all(context) ? usual : groups_to_offer(context, passed_ms, usual);
-  context->heartbeat = arch::has_fast_advance() && !config::checks.offers ? groups * BRIMFUL_BEATS_OF_A_GROUP : 0;
+  set_groups_until_look(context, groups);
 }
 
 }  // namespace brimful::slots

@@ -13,6 +13,7 @@
 #include "pages/run_stacks.h"
 #include "slots/freed_slots.h"
 #include "slots/object_checks.h"
+#include "slots/lives.h"
 #include "slots/sampling.h"
 #include "slots/slab.h"
 #include "slots/stack_copy.h"
@@ -334,7 +335,7 @@ void* allocate_sampled(ClassId size_class, std::size_t requested, std::uint64_t 
   }
   begin_record(taken.slot, reinterpret_cast<std::uint64_t>(taken.object), requested, kSizeClasses[size_class].bytes,
                interval, 0);
-  return taken.object;
+  return begin_life(taken.object);
 }
 
 void begin_sample(Run* run, std::size_t requested, std::uint64_t interval, std::uint32_t flags) {

@@ -17,6 +17,7 @@
 #include "slots/events.h"
 #include "slots/object_checks.h"
 #include "slots/offer_book.h"
+#include "slots/lives.h"
 #include "slots/run_stacks.h"
 #include "slots/samples.h"
 #include "slots/sampling.h"
@@ -113,6 +114,7 @@ void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
   for (; mask != 0; mask &= mask - 1) {
     const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask));
     meta::report_double_free("free", *slab, index, history_of(slab->object(index), slab));
+    restore_life(slab, group, mask & -mask);
   }
 }
 
@@ -151,6 +153,7 @@ void release_slab(Slab* slab) {
   check_uncollected(slab);
   count(Event::kReleaseSlab);
   forget_offers(slab);
+  for (unsigned g = 0; g < slab->groups; ++g) end_offer(slab, g);
   const std::uint64_t now_ms = os::calls.now_ms();
   const sync::MutexLock guard(pages::heap.lock);
   unmake_slab(slab, now_ms);

@@ -114,6 +114,11 @@ inline std::int32_t busy_groups(Slab* slab) {
   return count > 0 ? count : 1;
 }
 
+// A group of the slab has become all free. true: so have as many as somebody wanted to know of.
+inline bool counts_down(Slab* slab) {
+  return slab->countdown.fetch_sub(1, std::memory_order_relaxed) <= 1;  // relaxed: lossy by design, as in the fast path
+}
+
 // Objects of the group (a mask) are free already and were freed again: a report for each, behind which they are free once.
 BRIMFUL_COLD void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
 

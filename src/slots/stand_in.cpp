@@ -40,8 +40,9 @@ StandIn* make_stand_in() {
 }  // namespace
 
 StandIn* take_stand_in() {
-  // The hardened tier's malloc has no hits, and neither have the middle layers for study; and a stand-in offers by itself.
-  if (config::is_hardened() || config::checks.offers || config::kMiddle != config::Middle::kContexts) return nullptr;
+  // Lent objects would need live bits in the hardened tier; the middle layers for study have no hits; and a stand-in offers by
+  // itself.
+  if (config::offers_by_hand() || config::kMiddle != config::Middle::kContexts) return nullptr;
   const sync::MutexLock guard(pages::heap.lock);
   StandIn* stand_in = free_stand_ins;
   if (stand_in == nullptr) return make_stand_in();

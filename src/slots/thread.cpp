@@ -15,6 +15,7 @@
 #include "pages/heap.h"
 #include "slots/front_end.h"
 #include "slots/magazine.h"
+#include "slots/offers.h"
 #include "slots/start.h"
 
 namespace brimful::slots {
@@ -44,9 +45,6 @@ constinit bool has_exit_key = false;
 // More CPUs than this and there would be too few numbers left for threads.
 constexpr std::uint32_t kMostCpus = kMaxContexts / 2;
 
-// The contexts by id, where malloc's fast path does not look: in tier:hardened. See context_entry().
-BRIMFUL_ZEROS_COLD constinit std::atomic<Context*> hidden_contexts[kMaxContexts] = {};
-
 // Makes ids below `count` lead to the empty context at least. Caller holds the heap lock.
 bool cover_contexts(std::uint32_t count) {
   // relaxed: written under this lock
@@ -58,12 +56,7 @@ bool cover_contexts(std::uint32_t count) {
   return true;
 }
 
-// Where the context of an id stands: in the block; in tier:hardened apart from it, so that there every id leads to the
-// empty context for good and each malloc misses. A thread may have read anything of the block before the tier was known
-// (a signal handler can start the allocator between two instructions of the first malloc): what it read then is right.
-std::atomic<Context*>& context_entry(std::uint32_t id) {
-  return config::is_hardened() ? hidden_contexts[id] : arch::brimful_block.contexts[1 + id];
-}
+std::atomic<Context*>& context_entry(std::uint32_t id) { return arch::brimful_block.contexts[1 + id]; }
 
 // A thread's last word: its context's slabs become everybody's.
 void on_thread_exit(void* value) {
@@ -87,7 +80,7 @@ Context* make_context(std::uint32_t id) {
   if (context == nullptr) return nullptr;
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   // A new context has nothing to look after, and a program that ends at once need not read the clock.
-  context->heartbeat = arch::has_fast_advance() && !config::checks.offers ? 4 * kHeartbeat * BRIMFUL_BEATS_OF_A_GROUP : 0;
+  set_groups_until_look(context, 4 * kHeartbeat);
   context->id = context->active_id = id;
   context->requests.begin();
   pages::begin_stacks(context->run_stacks);

@@ -509,7 +509,7 @@ static void a_current_heap_takes_its_lock_once_for_many_objects(void) {
   brimful_get_lock_stats(BRIMFUL_LOCK_USER_HEAP, 0, &after);
   CHECK_EQ(stats_of(heap).live_blocks, 10000);
   CHECK_EQ(stats_of(heap).live_bytes, 480000);
-  // The hardened tier's malloc has no hits, nor have the builds without contexts.
+  // Heaps have no hits in the hardened tier, nor have the builds without contexts.
   struct brimful_lock_stats contexts = {.size = sizeof contexts};
   brimful_get_lock_stats(BRIMFUL_LOCK_CONTEXT, 0, &contexts);
   if (!is_hardened() && contexts.locks != 0) CHECK_LE(after.acquisitions - before.acquisitions, 10000 / 64 + 10);

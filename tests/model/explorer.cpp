@@ -230,6 +230,9 @@ class Run {
       case Kind::kOr:
         cell |= operation.value;
         break;
+      case Kind::kAnd:
+        cell &= operation.value;
+        break;
       case Kind::kAdd:
         cell += operation.value;
         break;
@@ -271,6 +274,8 @@ class Run {
         return "stores " + value + " to " + name;
       case Kind::kOr:
         return "ors " + value + " into " + name + ", which was " + found;
+      case Kind::kAnd:
+        return "clears " + std::to_string(~operation.value) + " of " + name + ", which was " + found;
       case Kind::kAdd:
         return "adds " + std::to_string(static_cast<int64_t>(operation.value)) + " to " + name + ", which was " + found;
       case Kind::kExchange:

@@ -48,6 +48,7 @@ enum class Kind {
   kLoad,
   kStore,
   kOr,
+  kAnd,
   kAdd,
   kExchange,
   kCompareExchange,
@@ -100,6 +101,7 @@ struct Thread {
   Access load(Cell cell) { return {*this, {Kind::kLoad, cell}}; }
   Access store(Cell cell, uint64_t value) { return {*this, {Kind::kStore, cell, value}}; }
   Access fetch_or(Cell cell, uint64_t value) { return {*this, {Kind::kOr, cell, value}}; }
+  Access fetch_and(Cell cell, uint64_t value) { return {*this, {Kind::kAnd, cell, value}}; }
   Access fetch_add(Cell cell, uint64_t value) { return {*this, {Kind::kAdd, cell, value}}; }
   Access exchange(Cell cell, uint64_t value) { return {*this, {Kind::kExchange, cell, value}}; }
   // Result: the value found; the exchange happened if it equals `expected`.

@@ -77,7 +77,9 @@ Task<void> SlotsWorld::empty_magazine(Thread& t, uint64_t context) {
 
 // A double free is reported and ends the process. Only a program that frees twice may get here.
 void SlotsWorld::report(uint64_t slab, const char* where) {
-  if (second_free() != 0 && (second_free() - 1) / kObjects == slab) {
+  const bool is_right =
+      scenario_.hardened ? is_misused() != 0 : second_free() != 0 && (second_free() - 1) / kObjects == slab;
+  if (is_right) {
     stopped = true;
   } else {
     fail(std::string("a double free is reported where there is none (") + where + ")");
@@ -220,14 +222,31 @@ Task<bool> SlotsWorld::free_lightly(Thread& t, uint64_t slab, uint64_t bit) {
   co_return outcome == Outcome::kDone || outcome == Outcome::kGroupFree;
 }
 
-// As the program calls it: free's own attempts, then brimful_free_slow().
+// As the program calls it: free's own attempts, then brimful_free_slow(); in the hardened tier that alone.
 Task<void> SlotsWorld::free(Thread& t, uint64_t slab, uint64_t bit) {
-  const Outcome outcome = co_await fast_free(t, slab, bit);
+  Outcome outcome = Outcome::kRefused;
+  if (scenario_.hardened) {
+    const bool was_live = co_await end_life(t, slab, bit);
+    if (!was_live) report(slab, "not live");
+    if (!was_live) co_return;
+    outcome = co_await seq_free(t, slab, bit, 0);
+    if (outcome == Outcome::kAlreadySet) outcome = Outcome::kRefused;  // it will be seen once more
+  } else {
+    outcome = co_await fast_free(t, slab, bit);
+  }
   if (outcome == Outcome::kAlreadySet) report(slab, "in the fast path");
   if (outcome == Outcome::kGroupFree) co_await on_countdown(t, slab);
   if (outcome == Outcome::kDone || outcome == Outcome::kGroupFree) co_return;
   const bool freed = co_await free_lightly(t, slab, bit);
   if (!freed) co_await free_slowly(t, slab, bit);
+}
+
+// The program calls free(): counted for the promise of the hardened tier.
+Task<void> SlotsWorld::free_counted(Thread& t, uint64_t object) {
+  if (static_cast<int64_t>(--lives_not_freed(object)) < 0) is_misused() = 1;
+  co_await free(t, object / kObjects, uint64_t{1} << object % kObjects);
+  if (stopped || !scenario_.hardened) co_return;
+  if (static_cast<int64_t>(--lives_not_ended(object)) < 0) fail("two frees of one life of an object succeed");
 }
 
 // slots::free() of the source.

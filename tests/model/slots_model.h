@@ -18,7 +18,10 @@
 //
 // Left out on purpose: countdowns and ticks (they only time a look; here every free that makes the group all
 // free looks), batches (an offer takes the whole word), the filters of the magazines (they only say when to compare; here
-// a magazine is a mask of objects), the hardened tier, and what is behind the heap lock.
+// a magazine is a mask of objects), and what is behind the heap lock.
+//
+// In scenarios of the hardened tier the promise is the whole one: no object is handed out while it is live, and of any
+// frees no more succeed than it was handed out; nobody is told of a double free while there was none.
 #pragma once
 
 #include <string>
@@ -72,6 +75,17 @@ enum class Mutation {
   kFreeMarkedBlindly,      // the free of a marked slab does not look at what others have freed
   kTakeFreedUnoffered,     // malloc takes freed objects of the current slab although the slot does not lead there
   kTakeCentralUnflushed,   // a context takes over a slab and keeps objects of it in its magazine
+  // tier:hardened
+  kLoadAndClear,       // free() reads the live bit and then clears it
+  kTrustLife,          // free() finds the live bit set and does not look at the words
+  kOfferThenBegin,     // the live bits are set when the offer is made
+  kStoreOverLives,     // live bits are set by a store beside bits that others may clear
+  kBeginOfferedAgain,  // also those of objects that an earlier offer holds
+  kBeginTaken,         // also those of objects that malloc has taken from it meanwhile
+  kAbandonOffered,     // an aborted offer clears also the bits of what it has moved
+  kAdvanceInHardened,  // malloc goes to the next group by itself
+  kReleaseOffered,     // a slab is given back with the live bits of what it still offers
+  kShareOffered,       // an offered object becomes the shared slab's with its live bit
 };
 
 // What a thread does, in order. Objects are named by the variable they are kept in.
@@ -104,6 +118,7 @@ struct Scenario {
   std::vector<Program> programs;
   unsigned preemptions = 0;
   bool coarse = false;     // malloc takes freed objects first
+  bool hardened = false;   // the tier of live bits
   bool too_large = false;  // to try every order; kept for the mutation that is found in it
 };
 
@@ -120,13 +135,14 @@ class SlotsWorld : public World {
 
  private:
   // Cells.
-  static constexpr Cell kPerSlab = 5;
+  static constexpr Cell kPerSlab = 6;
   static constexpr Cell kPerContext = 6;
   static Cell owner(uint64_t slab) { return static_cast<Cell>(slab * kPerSlab); }
   static Cell last_owner(uint64_t slab) { return owner(slab) + 1; }
   static Cell word(uint64_t slab) { return owner(slab) + 2; }
   static Cell offered(uint64_t slab) { return owner(slab) + 3; }
   static Cell remote(uint64_t slab) { return owner(slab) + 4; }
+  static Cell lives(uint64_t slab) { return owner(slab) + 5; }  // tier:hardened: the live bits
   static Cell slot(uint64_t context) { return static_cast<Cell>(kSlabs * kPerSlab + context * kPerContext); }
   static Cell magazine(uint64_t context) { return slot(context) + 1; }  // a bit per object
   static Cell active(uint64_t context) { return slot(context) + 2; }
@@ -146,6 +162,11 @@ class SlotsWorld : public World {
   uint64_t& variable(unsigned index) { return ghosts[24 + index]; }  // object + 1, or 0
   uint64_t& second_free() { return ghosts[40]; }  // object + 1 that is being freed for the second time
   uint64_t& races() { return ghosts[41]; }        // 1: while the first free was on its way, maybe
+  // tier:hardened: how often the object was handed out, less its calls of free() that have begun; and less those that have
+  // succeeded. Below 0: the program is wrong; the allocator is.
+  uint64_t& lives_not_freed(uint64_t object) { return ghosts[42 + object]; }
+  uint64_t& lives_not_ended(uint64_t object) { return ghosts[48 + object]; }
+  uint64_t& is_misused() { return ghosts[54]; }
   static uint64_t objects(uint64_t slab, uint64_t bits) { return bits << slab * kObjects; }
 
   [[nodiscard]] bool is(Mutation mutation) const { return mutation_ == mutation; }
@@ -177,6 +198,8 @@ class SlotsWorld : public World {
   Task<Outcome> seq_magazine_take(Thread& t, uint64_t context, uint64_t* taken);
 
   void report(uint64_t slab, const char* where);
+  Task<void> free_counted(Thread& t, uint64_t object);
+  void check_lives();
 
   // src/slots. One co_await to a statement: gcc 12 gets those wrong that stand in && or ?:.
   Task<bool> try_lock(Thread& t, Cell lock);
@@ -184,6 +207,10 @@ class SlotsWorld : public World {
   Task<uint64_t> free_bits(Thread& t, uint64_t slab);
   Task<uint64_t> make_slab(Thread& t, uint64_t owner_id);  // slab + 1, or 0
   Task<void> release_slab(Thread& t, uint64_t slab);
+  Task<uint64_t> begin_offer(Thread& t, uint64_t slab, uint64_t places);
+  Task<void> abandon_offer(Thread& t, uint64_t slab, uint64_t fresh);
+  Task<void> end_offer(Thread& t, uint64_t slab, const char* where);
+  Task<bool> end_life(Thread& t, uint64_t slab, uint64_t bit);
   Task<void> mark_remote(Thread& t, uint64_t slab);
   Task<void> check_collected(Thread& t, uint64_t slab, uint64_t bits, const char* where);
   Task<void> check_uncollected(Thread& t, uint64_t slab, const char* where);

@@ -48,8 +48,55 @@ Task<uint64_t> SlotsWorld::make_slab(Thread& t, uint64_t id) {
   co_return made;
 }
 
+// --- lives.h
+
+Task<uint64_t> SlotsWorld::begin_offer(Thread& t, uint64_t slab, uint64_t places) {
+  if (!scenario_.hardened) co_return 0;
+  const uint64_t freed = co_await t.load(word(slab));
+  const uint64_t before = co_await t.load(offered(slab));
+  uint64_t fresh = places & freed & ~before;
+  if (is(Mutation::kBeginOfferedAgain)) fresh = places;
+  if (is(Mutation::kBeginTaken)) fresh = places & ~before;
+  if (fresh == 0) co_return 0;
+  const uint64_t set = co_await t.load(lives(slab));
+  if (set == 0 || is(Mutation::kStoreOverLives)) {
+    co_await t.store(lives(slab), set | fresh);
+  } else {
+    co_await t.fetch_or(lives(slab), fresh);
+  }
+  co_return fresh;
+}
+
+Task<void> SlotsWorld::abandon_offer(Thread& t, uint64_t slab, uint64_t fresh) {
+  if (fresh == 0) co_return;
+  const uint64_t moved = co_await t.load(offered(slab));
+  const uint64_t left = is(Mutation::kAbandonOffered) ? fresh : fresh & ~moved;
+  if (left != 0) co_await t.fetch_and(lives(slab), ~left);
+}
+
+Task<void> SlotsWorld::end_offer(Thread& t, uint64_t slab, const char* where) {
+  if (!scenario_.hardened) co_return;
+  const uint64_t left = co_await t.load(offered(slab));
+  if (left == 0) co_return;
+  const uint64_t before = co_await t.fetch_and(lives(slab), ~left);
+  if ((left & ~before) != 0) report(slab, where);
+}
+
+// LiveMap::clear(), which free() begins with.
+Task<bool> SlotsWorld::end_life(Thread& t, uint64_t slab, uint64_t bit) {
+  uint64_t before = 0;
+  if (is(Mutation::kLoadAndClear)) {
+    before = co_await t.load(lives(slab));
+    co_await t.fetch_and(lives(slab), ~bit);
+  } else {
+    before = co_await t.fetch_and(lives(slab), ~bit);
+  }
+  co_return (before & bit) != 0;
+}
+
 Task<void> SlotsWorld::release_slab(Thread& t, uint64_t slab) {
   co_await check_uncollected(t, slab, "given back");
+  if (!is(Mutation::kReleaseOffered)) co_await end_offer(t, slab, "given back while it is offered");
   const auto release = [this, slab]() -> uint64_t {
     const std::string name = "slab " + std::to_string(slab);
     if (cells[owner(slab)] == kReleased && listed(slab) == kNobody) fail(name + " is released twice");
@@ -139,7 +186,12 @@ Task<Refill> SlotsWorld::install_next_group(Thread& t, uint64_t context) {
   if (!collected) co_return Refill::kMoved;
   const uint64_t bits = co_await owner_bits(t, slab);
   if (bits == 0) co_return Refill::kNoMemory;
+  const bool later = is(Mutation::kOfferThenBegin);
+  uint64_t fresh = 0;
+  if (!later) fresh = co_await begin_offer(t, slab, bits);
   const Outcome installed = co_await seq_install(t, context, slab);
+  if (later && scenario_.hardened) co_await t.fetch_or(lives(slab), bits);
+  if (installed != Outcome::kDone) co_await abandon_offer(t, slab, fresh);
   co_return installed == Outcome::kDone ? Refill::kDone : Refill::kMoved;
 }
 
@@ -199,7 +251,8 @@ Task<uint64_t> SlotsWorld::allocate(Thread& t) {
   if (scenario_.coarse) object = co_await seq_take_freed(t);
   if (object == 0) object = co_await seq_take(t);
   bool advanced = false;
-  if (object == 0) advanced = co_await seq_advance(t);
+  const bool may_advance = !scenario_.hardened || is(Mutation::kAdvanceInHardened);
+  if (object == 0 && may_advance) advanced = co_await seq_advance(t);
   if (advanced) object = co_await seq_take(t);
   bool yielded = false;
   for (int attempt = 0; attempt < kAttempts && object == 0; ++attempt) {
@@ -215,7 +268,11 @@ Task<uint64_t> SlotsWorld::allocate(Thread& t) {
     if (result == Refill::kNoMemory) break;
     object = co_await seq_take(t);
   }
-  if (object == 0) object = co_await allocate_shared(t);
+  if (object == 0) {
+    object = co_await allocate_shared(t);
+    const uint64_t bit = object == 0 ? 0 : uint64_t{1} << (object - 1) % kObjects;
+    if (scenario_.hardened && object != 0) co_await t.fetch_or(lives((object - 1) / kObjects), bit);
+  }
   co_return object;
 }
 
@@ -304,6 +361,7 @@ Task<uint64_t> SlotsWorld::allocate_shared(Thread& t) {
       if ((bits & collected) != 0) report(slab - 1, "collected from the shared slab");
       const uint64_t all = bits | collected;
       if (all != 0) {
+        if (!is(Mutation::kShareOffered)) co_await end_offer(t, slab - 1, "shared while it is offered");
         const uint64_t rest = all & (all - 1);
         const auto store = [this, slab, rest, all, &t]() -> uint64_t {
           cells[word(slab - 1)] = rest;

@@ -35,6 +35,11 @@ SlotsWorld::SlotsWorld(const Scenario& scenario, Mutation mutation)
     // Whatever is in no variable and not free is live for good.
     if (cells[owner(slab)] != kReleased) live() |= objects(slab, kAll & ~free_now(slab));
   }
+  for (uint64_t object = 0; object < kSlabs * kObjects && scenario.hardened; ++object) {
+    lives_not_freed(object) = lives_not_ended(object) = live() >> object & 1;
+    cells[lives(object / kObjects)] |= (live() >> object & 1) << object % kObjects;
+  }
+  for (uint64_t slab = 0; slab < kSlabs && scenario.hardened; ++slab) cells[lives(slab)] |= cells[offered(slab)];
   for (uint64_t& resident : resident_) resident = kNobody;
   for (uint64_t context = 0; context < kContexts; ++context) {
     unsigned guests = 0;
@@ -82,7 +87,7 @@ Task<void> SlotsWorld::run(Thread& t) {
         variable(action.argument) = 0;
         live() &= ~(uint64_t{1} << object);
         held(t.index) |= uint64_t{1} << object;
-        co_await free(t, object / kObjects, uint64_t{1} << object % kObjects);
+        co_await free_counted(t, object);
         break;
       }
       case Action::What::kFlush:
@@ -101,8 +106,9 @@ Task<void> SlotsWorld::run(Thread& t) {
         stopped = (live() >> (object - 1) & 1) != 0;  // handed out again meanwhile: this free would be right
         if (stopped) break;
         second_free() = object;
-        co_await free(t, (object - 1) / kObjects, uint64_t{1} << (object - 1) % kObjects);
-        if (!stopped) fail("the second free of an object is not reported");
+        if (scenario_.hardened) races() = 1;
+        co_await free_counted(t, object - 1);
+        if (!stopped && !scenario_.hardened) fail("the second free of an object is not reported");
         break;
       }
       case Action::What::kFreeToo: {
@@ -112,7 +118,7 @@ Task<void> SlotsWorld::run(Thread& t) {
         if (stopped) break;
         second_free() = action.object + 1;
         races() = 1;
-        co_await free(t, action.object / kObjects, uint64_t{1} << action.object % kObjects);
+        co_await free_counted(t, action.object);
         break;
       }
       case Action::What::kReleaseEmpty:
@@ -161,7 +167,7 @@ void SlotsWorld::check_always() {
 }
 
 void SlotsWorld::check_end() {
-  if (races() != 0) {
+  if (races() != 0 && !scenario_.hardened) {
     const uint64_t slab = (second_free() - 1) / kObjects;
     const uint64_t bit = uint64_t{1} << (second_free() - 1) % kObjects;
     const uint64_t object = objects(slab, bit);
@@ -173,6 +179,7 @@ void SlotsWorld::check_end() {
     if (places < 2 && cells[owner(slab)] != kReleased) fail("of two frees at the same moment one is forgotten");
     return;
   }
+  if (scenario_.hardened && is_misused() == 0) check_lives();
   uint64_t locks = cells[kCentralLock];
   for (uint64_t context = 0; context < kContexts; ++context) locks |= cells[context_lock(context)];
   if (locks != 0) fail("a lock is held at the end");
@@ -193,8 +200,18 @@ void SlotsWorld::check_end() {
   }
 }
 
+// At the end of a program without a fault: a bit is set for what is live or offered, and for nothing else.
+void SlotsWorld::check_lives() {
+  for (uint64_t slab = 0; slab < kSlabs; ++slab) {
+    const uint64_t offers = cells[owner(slab)] == kReleased ? 0 : cells[offered(slab)];
+    if (cells[lives(slab)] != (offers | (live() >> slab * kObjects & kAll))) {
+      fail("the live bits of slab " + std::to_string(slab) + " are not those of its objects");
+    }
+  }
+}
+
 std::string SlotsWorld::name_of(Cell cell) const {
-  static const char* const slab_cells[] = {"owner", "last owner", "word", "offered", "remote"};
+  static const char* const slab_cells[] = {"owner", "last owner", "word", "offered", "remote", "live bits"};
   static const char* const context_cells[] = {"slot", "magazine", "active id", "lock", "inbox", "current"};
   if (cell == kCentralLock) return "the central lock";
   if (cell < kSlabs * kPerSlab) {
@@ -222,6 +239,14 @@ uint64_t SlotsWorld::first_of(Thread& t, Listed where, uint64_t context) {
 
 void SlotsWorld::take_live(Thread& t, uint64_t slab, uint64_t bit) {
   held(t.index) &= ~objects(slab, bit);
+  if (scenario_.hardened) {
+    const auto object = static_cast<unsigned>(std::countr_zero(objects(slab, bit)));
+    if (static_cast<int64_t>(lives_not_freed(object)) > 0) fail("an object that is live is handed out again");
+    ++lives_not_freed(object);
+    ++lives_not_ended(object);
+    live() |= objects(slab, bit);
+    return;
+  }
   if (races() != 0 && objects(slab, bit) == uint64_t{1} << (second_free() - 1)) {
     stopped = true;  // handed out while one of its frees is not known yet: the gap of the default tier
     return;
@@ -393,7 +418,7 @@ Task<Outcome> SlotsWorld::seq_free(Thread& t, uint64_t slab, uint64_t bit, uint6
   const uint64_t before = co_await t.load(word(slab));
   uint64_t still_offered = 0;
   if (!t.aborted) still_offered = co_await t.load(offered(slab));
-  if (!t.aborted && ((before | still_offered) & bit) != 0) {
+  if (!t.aborted && ((before | still_offered) & bit) != 0 && !is(Mutation::kTrustLife)) {
     t.end_section();
     co_return Outcome::kAlreadySet;
   }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Many runs of the programs of `_refused_programs.py`, each with another call refused, on all processors, and their tally.
+"""Many runs of the programs of `_refused_programs.py`, each with another call refused.
 
-Of each program and each kind of call the k-th is refused, for every k; of every fourth, in another run, all behind it as well.
-Counts differ a little from run to run: one in which the k-th never came is not counted.
+Of each program and each kind of call the k-th is refused, for every k; of every fourth, in another
+run, all behind it as well. Counts differ a little from run to run: one in which the k-th never came is
+not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ OPTIONS = (
 SLOW = ("g++", "postgres")
 MEMORY_CALLS = ("mmap", "mprotect", "madvise", "mremap")
 # What the system answers where it forbids, or does not know, a call; shortness of memory else.
-ERRORS = {"membarrier": errno.EPERM, "prctl": errno.EINVAL, "openat": errno.EACCES, "mincore": errno.ENOSYS}
+ERRORS = {
+    "membarrier": errno.EPERM,
+    "prctl": errno.EINVAL,
+    "openat": errno.EACCES,
+    "mincore": errno.ENOSYS,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +78,9 @@ def all_programs(made: Iterable[Program]) -> list[Program]:
 
 def plans_of(outcome: Outcome) -> Iterator[tuple[str, Plan]]:
     """Every call of a run in which none was refused; and of every fourth on, all of its kind."""
-    by_name = {number: NAMES.get(number, str(number)) for number, n in enumerate(outcome.counts) if n}
+    by_name = {
+        number: NAMES.get(number, str(number)) for number, n in enumerate(outcome.counts) if n
+    }
     for number, name in by_name.items():
         error = ERRORS.get(name, errno.ENOMEM)
         for k in range(1, outcome.counts[number] + 1):
@@ -88,7 +96,9 @@ def tasks_of(refuser: Refuser, program: Program) -> list[Task]:
     """Runs the program without a refusal, and says what there is to refuse."""
     outcome = refuser.run(program, Plan(ANY))
     if outcome.status != 0:
-        sys.exit(f"{program.name} fails by itself ({outcome.status}): {outcome.errors.decode()[-500:]}")
+        sys.exit(
+            f"{program.name} fails by itself ({outcome.status}): {outcome.errors.decode()[-500:]}"
+        )
     return [Task(program, name, plan, outcome.output) for name, plan in plans_of(outcome)]
 
 
@@ -109,7 +119,9 @@ class Worker:
         if outcome.refused == 0:
             return None
         once = task.plan.first == task.plan.last
-        return Run(program.name, program.conf, task.call, task.plan.first, once, outcome.status, fault)
+        return Run(
+            program.name, program.conf, task.call, task.plan.first, once, outcome.status, fault
+        )
 
 
 def run_all(refuser: Refuser, tasks: list[Task], workers: int, *, is_shown: bool) -> Iterator[Run]:

@@ -28,7 +28,7 @@ static const uint64_t kMagic = 0x6573756665726d62;
 /* As tests/preload/_refusals.py writes and reads it. */
 struct Shared {
   uint64_t magic;
-  int64_t call;  /* its number, kAny, or kMemory: those that can be short of memory */
+  int64_t call;   /* its number, kAny, or kMemory: those that can be short of memory */
   uint64_t first; /* of those calls, counted from 1; 0: none */
   uint64_t last;
   int64_t error;
@@ -47,7 +47,10 @@ static long call_kernel(long number, long a, long b, long c, long d, long e, lon
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
   register long r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs of the refusal tests: each does as much as makes the library ask the system often, and little besides.
+"""The programs of the refusal tests: each makes the library ask the system often, and does little else.
 
 What they print depends on nothing but their work: an output that differs after a refusal is a damaged heap.
 """
@@ -21,7 +21,8 @@ BASH = r"""
 set -e
 list=()
 for ((i = 0; i < ROUNDS; ++i)); do
-  if ((i != 50)); then printf -v text '%*d' $((i % 50 * 4000 + 1)) "$i"; else text=$(printf '%*d' 9000 "$i"); fi
+  printf -v text '%*d' $((i % 50 * 4000 + 1)) "$i"
+  if ((i == 50)); then text=$(printf '%*d' 9000 "$i"); fi
   list+=("$text")
   if ((i % 7 == 6)); then list=("${list[@]:3}"); fi
 done
@@ -76,7 +77,8 @@ SELECT count(DISTINCT name) FROM t;
 
 POSTGRES = r"""
 SET work_mem = '16MB';
-SELECT count(*), sum(length(t)) FROM (SELECT repeat(md5(i::text), i % 900) AS t FROM generate_series(1, 3000) i ORDER BY 1) s;
+SELECT sum(length(t)) FROM
+  (SELECT repeat(md5(i::text), i % 900) AS t FROM generate_series(1, 3000) i ORDER BY 1) s;
 SELECT count(*) FROM (SELECT i % 1000, array_agg(i) FROM generate_series(1, 20000) i GROUP BY 1) s;
 SELECT length(string_agg(repeat('x', i * 10), ',')) FROM generate_series(1, 400) i;
 """
@@ -90,7 +92,10 @@ template <int n> struct Number { static constexpr int value = Number<n - 1>::val
 template <> struct Number<0> { static constexpr int value = 0; };
 int sum(std::map<std::string, std::vector<int>>& by) {
   int all = Number<200>::value;
-  for (auto& [name, list] : by) { std::sort(list.begin(), list.end()); all += list.empty() ? 0 : list.front(); }
+  for (auto& [name, list] : by) {
+    std::sort(list.begin(), list.end());
+    all += list.empty() ? 0 : list.front();
+  }
   return all;
 }
 """
@@ -147,8 +152,11 @@ def make_database(folder: Path) -> tuple[list[str], str] | None:
     return [server, "--single", "-j", *settings, "-D", str(data), "postgres"], "postgres"
 
 
-def programs(refuser: Refuser, rounds: int) -> list[Program]:
-    """Those that are installed here. `rounds`: how much work they do, 100 is little."""
+def quick_programs(refuser: Refuser, rounds: int) -> list[Program]:
+    """Those that take some ten milliseconds, as far as they are installed here.
+
+    `rounds`: how much work they do; 100 is a tenth of a second.
+    """
 
     def filled(text: str, factor: int = 1) -> str:
         return text.replace("ROUNDS", str(rounds * factor))
@@ -163,19 +171,29 @@ def programs(refuser: Refuser, rounds: int) -> list[Program]:
             environment={"PYTHONMALLOC": "malloc"},
         ),
         Program("sqlite3", ["sqlite3", "-batch", ":memory:"], EAGER, filled(SQL, 4).encode()),
-        Program(
-            "redis",
-            ["redis-server", "--port", "0", "--unixsocket", str(refuser.folder / "socket"), "--save", "", "--crash-log-enabled", "no"],
-            EAGER,
-            requests=redis_requests(rounds),
-            socket=str(refuser.folder / "socket"),
-        ),
     ]
+    return [program for program in made if shutil.which(program.command[0])]
+
+
+def programs(refuser: Refuser, rounds: int) -> list[Program]:
+    """The quick ones, and redis, the compiler proper of g++, and PostgreSQL, where they are installed."""
+    made = quick_programs(refuser, rounds)
+    if shutil.which("redis-server"):
+        path = str(refuser.folder / "socket")
+        # Its report of a crash asks for memory, and reports that there is none.
+        quiet = ["--save", "", "--crash-log-enabled", "no"]
+        command = ["redis-server", "--port", "0", "--unixsocket", path, *quiet]
+        made.append(Program("redis", command, EAGER, requests=redis_requests(rounds), socket=path))
     if shutil.which("g++"):
         source = refuser.folder / "some.cpp"
         source.write_text(CPP)
         made.append(Program("g++", command_of_compiler(source)))
-    database = make_database(refuser.folder) if shutil.which("setpriv") else None
+    database = make_database(refuser.folder)
     if database is not None:
-        made.append(Program("postgres", database[0], EAGER, POSTGRES.encode(), user=database[1], gives_up=b"out of memory"))
-    return [program for program in made if shutil.which(program.command[0])]
+        command, user = database
+        made.append(
+            Program(
+                "postgres", command, EAGER, POSTGRES.encode(), user=user, gives_up=b"out of memory"
+            )
+        )
+    return made

@@ -4,8 +4,8 @@
 
     refusals_long.py [--workers N] [--rounds N] [--only PROGRAM] [FILE]
 
-FILE: the tally, as JSON. Ctrl-C ends the run with the tally of what was done. Exit code 1: a fault, or less than 10,000
-different calls that were refused. Takes half an hour on two processors.
+FILE: the tally, as JSON. Ctrl-C ends the run with the tally of what was done. Exit code 1: a fault, or
+less than 10,000 different calls that were refused. Takes ten minutes on two processors.
 
 Environment: BRIMFUL_LIB, the library.
 """
@@ -21,6 +21,7 @@ import random
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from _refusal_runs import Run, all_programs, run_all, tasks_of
 from _refusals import Refuser
@@ -29,16 +30,24 @@ from _refused_programs import programs
 LEAST = 10_000
 
 
-def tally_of(runs: list[Run]) -> dict[str, object]:
+def tally_of(runs: list[Run]) -> dict[str, Any]:
     """Numbers by program, and every fault."""
-    by_program = collections.defaultdict(lambda: collections.Counter[str]())
+    by_program: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for run in runs:
         count = by_program[run.program]
         count["runs"] += 1
-        ended = "no end" if run.status is None else "signal" if run.status < 0 else "message" if run.status else "success"
+        ended = (
+            "no end"
+            if run.status is None
+            else "signal"
+            if run.status < 0
+            else "message"
+            if run.status
+            else "success"
+        )
         count[ended] += 1
         count["faults"] += run.fault is not None
-    calls = collections.defaultdict(lambda: collections.Counter[str]())
+    calls: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for run in runs:
         calls[run.program][run.call] += 1
     return {
@@ -57,7 +66,9 @@ def tally_of(runs: list[Run]) -> dict[str, object]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", nargs="?", type=Path, help="write the tally there, as JSON")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="programs at a time")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="programs at a time"
+    )
     parser.add_argument("--rounds", type=int, default=25, help="how much each program does")
     parser.add_argument("--only", help="this program alone")
     options = parser.parse_args()
@@ -69,7 +80,9 @@ def main() -> int:
         made = [p for p in programs(refuser, options.rounds) if options.only in (None, p.name)]
         print(f"     {', '.join(program.name for program in made)}", flush=True)
         tasks = [task for program in all_programs(made) for task in tasks_of(refuser, program)]
-        random.Random(1).shuffle(tasks)  # so that a run that is ended early has seen something of each
+        random.Random(1).shuffle(
+            tasks
+        )  # so that a run that is ended early has seen something of each
         for run in run_all(refuser, tasks, options.workers, is_shown=True):
             runs.append(run)
             if run.fault is not None:

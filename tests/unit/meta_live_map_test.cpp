@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <thread>
 #include <vector>
 
@@ -85,6 +86,58 @@ TEST_F(LiveMapTest, TellsNeighbouringWindowsApart) {
   map_.set(kWindow + kSmall);
   EXPECT_FALSE(map_.is_set(kWindow));
   EXPECT_TRUE(map_.clear(kWindow + kSmall));
+}
+
+TEST_F(LiveMapTest, SetsAndClearsTheObjectsOfAGroupAtOnceAndNoOthers) {
+  ASSERT_TRUE(map_.add_window(kWindow, kBytes));
+  ASSERT_TRUE(map_.cover(kWindow + kBytes));
+  constexpr std::uint64_t kMasks[] = {1, ~std::uint64_t{0}, 0x8000000000000001, 0x0123456789ABCDEF};
+  for (const SizeClass& shape : kSizeClasses) {
+    const std::uint64_t start = kWindow + std::uint64_t{64} * shape.bytes;  // the second group
+    const auto object = [&](unsigned i) { return start + std::uint64_t{i} * shape.bytes; };
+    for (const std::uint64_t mask : kMasks) {
+      const std::uint64_t others = ~mask & 0x00FF00FF00FF00FF;
+      map_.set_group(start, shape.bytes, others);
+      map_.set_group(start, shape.bytes, mask);
+      std::uint64_t live = 0;
+      for (unsigned i = 0; i < 64; ++i) live |= std::uint64_t{map_.is_set(object(i))} << i;
+      ASSERT_EQ(live, mask | others) << shape.bytes;
+      ASSERT_FALSE(map_.is_set(start - 16) || map_.is_set(object(64)) ||
+                   map_.is_set(start + 16) != (shape.bytes == 16 && (live & 2) != 0));
+      const unsigned lost = static_cast<unsigned>(std::countr_zero(mask));
+      ASSERT_TRUE(map_.clear(object(lost)));
+      EXPECT_EQ(map_.clear_group(start, shape.bytes, mask), mask & (mask - 1)) << shape.bytes << ": one was not live";
+      EXPECT_EQ(map_.clear_group(start, shape.bytes, ~std::uint64_t{0}), others) << shape.bytes;
+    }
+  }
+}
+
+TEST_F(LiveMapTest, LosesNoBitWhereAGroupIsSetBesideObjectsThatEnd) {
+  ASSERT_TRUE(map_.add_window(kWindow, kBytes));
+  ASSERT_TRUE(map_.cover(kWindow + kGranuleBytes));
+  constexpr std::uint64_t kEven = 0x5555555555555555;
+  constexpr unsigned kRounds = 200;
+  std::atomic<unsigned> round{0};
+  std::atomic<unsigned> lost{0};
+  // The odd ones live, and end one by one while the even ones are set.
+  std::thread freer([&] {
+    for (unsigned r = 1; r <= kRounds; ++r) {
+      while (round.load() < r) std::this_thread::yield();
+      for (unsigned i = 1; i < 64; i += 2) lost += map_.clear(kWindow + i * kObjectAlignment) ? 0 : 1;
+      round.store(r + kRounds);
+      while (round.load() != r) std::this_thread::yield();
+    }
+  });
+  for (unsigned r = 1; r <= kRounds; ++r) {
+    map_.set_group(kWindow, kObjectAlignment, ~kEven);
+    round.store(r);
+    map_.set_group(kWindow, kObjectAlignment, kEven);
+    while (round.load() != r + kRounds) std::this_thread::yield();
+    EXPECT_EQ(map_.clear_group(kWindow, kObjectAlignment, ~std::uint64_t{0}), kEven);
+    round.store(r);
+  }
+  freer.join();
+  EXPECT_EQ(lost.load(), 0U);
 }
 
 TEST_F(LiveMapTest, ChangesNothingWhenTheSystemRefuses) {

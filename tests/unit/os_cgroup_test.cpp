@@ -119,6 +119,9 @@ TEST_F(Cgroup, SaysHowMuchItsTasksStallInHundredthsOfAPercent) {
   EXPECT_EQ(stall("some avg10=7.5 avg60"), 750U);
   EXPECT_EQ(stall("some avg10=7"), 700U);
   EXPECT_EQ(stall("full avg10=9.00"), 0U);
+  EXPECT_EQ(stall("some avg10=100.00"), 10000U);
+  EXPECT_EQ(stall("some avg10=100.01"), 0U) << "no share of the time";
+  EXPECT_EQ(stall("some avg10=42949672.96"), 0U) << "which would wrap around";
   EXPECT_EQ(memory_stall(MemoryGroup{}, (root_ + "/missing").c_str()), 0U);
   write("pressure", "some avg10=1.00 ");
   write("unified/a/memory.pressure", "some avg10=33.00 avg60=0.00\n");

@@ -151,6 +151,35 @@ void add_and_find(unsigned thread) {
   }
 }
 
+// Who ends a life sees the header of the slab that it began in.
+unsigned slab_number = 0;
+void map_lives(unsigned thread) {
+  attach(thread);
+  if (thread != 0) return;
+  live_map.add_window(kWindow, std::size_t{8} << 20);
+  live_map.cover(kWindow + 4096);
+}
+void begin_and_end(unsigned thread) {
+  if (thread == 0) {
+    slab_number = 1;
+    live_map.set(kWindow);
+  } else if (live_map.clear(kWindow) && slab_number != 1) {
+    fail("a life that began in no slab");
+  }
+}
+void begin_group_and_end(unsigned thread) {
+  if (thread == 0) {
+    slab_number = 1;
+    live_map.set_group(kWindow, kBytes, 1);
+  } else if (live_map.clear(kWindow) && slab_number != 1) {
+    fail("a life that began in no slab");
+  }
+}
+void begin_more_and_end(unsigned thread) {
+  if (thread == 0) live_map.set(kWindow + 16);
+  begin_group_and_end(thread);
+}
+
 // --- guarded objects
 
 void* guarded = nullptr;
@@ -384,6 +413,9 @@ const Scenario kScenarios[] = {
     {"add_up_stacks", 2, attach_first, add_up_stacks, nullptr, {1, 1}},
     {"grow_and_look_up", 2, fill_table, grow_and_look_up, nullptr, {2, 1}},
     {"add_and_find", 2, attach, add_and_find, nullptr, {2, 2}},
+    {"begin_and_end", 2, map_lives, begin_and_end, nullptr, {2, 1}},
+    {"begin_group_and_end", 2, map_lives, begin_group_and_end, nullptr, {2, 1}},
+    {"begin_more_and_end", 2, map_lives, begin_more_and_end, nullptr, {2, 1}},
     {"make_pool_and_ask", 2, attach, make_pool_and_ask, nullptr, {1, 1}},
     {"guard_and_count", 2, guard_one, guard_and_count, nullptr, {1, 1}},
     {"free_guarded_and_look", 2, guard_one, free_guarded_and_look, nullptr, {2, 1}},

@@ -14,7 +14,7 @@ there would claim something.
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -110,7 +110,7 @@ def _sum(all_counts: Iterable[LockCounts]) -> LockCounts:
 def _locks(text: str) -> dict[str, LockCounts]:
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UnreadableError("printed lock counters that are not JSON") from None
     locks = data.get("locks") if isinstance(data, dict) else None
     if not isinstance(locks, dict) or not locks:
@@ -125,7 +125,8 @@ def _counts(kind: str, counts: Any) -> LockCounts:
         value = counts.get(name) if isinstance(counts, dict) else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise UnreadableError(f"printed no {name} of the locks of kind {kind}")
-        if not math.isfinite(value) or value < 0:
+        # A whole number may be larger than any float.
+        if not 0 <= value <= sys.float_info.max:
             raise UnreadableError(f"printed {value} {name} of the locks of kind {kind}")
         found[name] = float(value)
     return LockCounts(**found)

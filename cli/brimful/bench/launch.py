@@ -243,7 +243,7 @@ def find_line(output: Path) -> dict[str, Any]:
             continue
         try:
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(data, dict) and "workload" in data:
             return data

@@ -188,12 +188,14 @@ def _cgroup_folders() -> Iterator[tuple[int, Path]]:
         return
     paths = {}  # of this process, by list of controllers; "" is version 2
     for line in memberships:
-        _, controllers, path = line.split(":", 2)
+        controllers, _, path = line.partition(":")[2].partition(":")
         paths[controllers] = path
     for line in mounts:
         left, _, right = line.partition(" - ")
-        root, point = left.split()[3:5]
-        kind, _, options = right.split(" ", 2)
+        places, what = left.split()[3:5], right.split(" ", 2)
+        if len(places) < 2 or len(what) < 3:
+            continue  # no line of this kernel's
+        (root, point), (kind, _, options) = places, what
         if kind not in ("cgroup", "cgroup2"):
             continue
         have = set(options.split(","))

@@ -255,7 +255,7 @@ def load(path: Path) -> Result:
         data = json.loads(path.read_text())
     except OSError as error:
         raise ResultError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultError(f"{path} is not JSON: {error}") from None
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema == SCHEMA and "study" in data:
@@ -275,7 +275,7 @@ def load(path: Path) -> Result:
             contention=[_contention(item) for item in data.get("contention", [])],
             finished=data["finished"],
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ResultError(f"{path} is damaged: {error!r}") from None
 
 

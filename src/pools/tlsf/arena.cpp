@@ -68,7 +68,7 @@ Block* extend_end(Pool& pool, std::size_t stride) {
   Block* const end = sentinel_of(pool.setup.arena);
   const std::size_t tail = is_after_free(end) ? stride_before(end) : 0;
   // The search rounds up, so the tail may be large enough although it was not found.
-  if (tail >= stride) return at(end, -tail);
+  if (tail >= stride) return at_front(end, tail);
   const std::size_t bytes = pool.setup.arena_bytes;
   if (resize(pool, bytes + in_steps(stride - tail)) == nullptr) return nullptr;
   note_end(pool);

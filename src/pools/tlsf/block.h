@@ -59,6 +59,13 @@ BRIMFUL_INLINE Block* at(void* base, std::size_t offset) {
 BRIMFUL_INLINE const Block* at(const void* base, std::size_t offset) {
   return reinterpret_cast<const Block*>(static_cast<const char*>(base) + offset);
 }
+// As far in front of it.
+BRIMFUL_INLINE Block* at_front(void* base, std::size_t offset) {
+  return reinterpret_cast<Block*>(static_cast<char*>(base) - offset);
+}
+BRIMFUL_INLINE const Block* at_front(const void* base, std::size_t offset) {
+  return reinterpret_cast<const Block*>(static_cast<const char*>(base) - offset);
+}
 
 BRIMFUL_INLINE void* payload_of(Block* block) { return &block->next; }
 BRIMFUL_INLINE const void* payload_of(const Block* block) { return &block->next; }

@@ -31,7 +31,7 @@ const char* neighbours_fault(const Pool& pool, const Region* region, const Block
   if (!is_after_free(block)) return nullptr;
   const std::size_t before = block == first_of(region) ? 0 : stride_before(block);
   if (before < kLeastStride || before % kUnit != 0 || before > distance(first_of(region), block)) return fault::kFooter;
-  const Block* const front = at(block, -before);
+  const Block* const front = at_front(block, before);
   if (const char* const what = header_fault(pool, region, front)) return what;
   if (stride_of(front) != before) return fault::kFooter;
   return is_free(front) ? free_fault(pool, front) : fault::kAfterFree;

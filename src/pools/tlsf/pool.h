@@ -175,7 +175,7 @@ BRIMFUL_INLINE Piece join(Pool& pool, Block* block, std::size_t stride, std::uin
   if ((header & kAfterFree) != 0) {
     const std::size_t before = stride_before(block);
     mark_joined(pool, block);
-    block = at(block, -before);
+    block = at_front(block, before);
     stride += before;
     unlist(pool, block);
   }

@@ -58,7 +58,7 @@ Block* slide(Pool& pool, Block* block, std::size_t have, std::size_t stride) {
   Block* const next = at(block, have);
   const std::size_t behind = is_free(next) ? stride_of(next) : 0;
   if (before + have + behind < stride) return nullptr;
-  Block* const front = at(block, -before);
+  Block* const front = at_front(block, before);
   unlist(pool, front);
   if (behind != 0) unlist(pool, next);
   mark_joined(pool, block);

@@ -22,6 +22,7 @@
 #include "slots/background.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
+#include "slots/lives.h"
 #include "slots/samples.h"
 #include "slots/sampling.h"
 #include "slots/slab.h"
@@ -167,7 +168,7 @@ void* allocate_unsampled(ClassId size_class) {
     object = allocate_once(size_class, &look);
   }
   if (look) tick();
-  return object;
+  return begin_life(object);
 }
 
 void free(Slab* slab, std::uint64_t index) {
