@@ -59,6 +59,8 @@ if(BRIMFUL_SANITIZE)
     # The thread sanitizer does not see fences. Ours order a store before a load (who sees whom) and publish no
     # data, so it misses no happens-before edge by that.
     add_compile_options(-Wno-tsan)
+    # What gcc puts in place of a call of these is not instrumented.
+    add_compile_options(-fno-builtin-memset -fno-builtin-memcpy -fno-builtin-memmove)
   endif()
 endif()
 

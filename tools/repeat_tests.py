@@ -40,7 +40,7 @@ from typing import Any
 import test_report
 
 ROOT = Path(__file__).resolve().parent.parent
-LOGIC_ONLY = {"lint", "golden", "model", "long"}
+LOGIC_ONLY = {"lint", "golden", "model", "weak", "long"}
 
 
 @dataclass

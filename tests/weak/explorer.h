@@ -33,10 +33,10 @@ inline constexpr Bounds kUnbounded = {1000, 1000};
 
 struct Scenario {
   const char* name;
-  unsigned threads;              // 1 … kMostThreads
-  void (*prepare)(unsigned);     // once for each thread, one after another, in its thread-local memory; or nullptr
-  void (*run)(unsigned);         // the thread
-  void (*check)();               // after each run, on the memory as it is then; or nullptr
+  unsigned threads;           // 1 … kMostThreads
+  void (*prepare)(unsigned);  // once for each thread, one after another, in its thread-local memory; or nullptr
+  void (*run)(unsigned);      // the thread
+  void (*check)();            // after each run, on the memory as it is then; or nullptr
   Bounds bounds;
 };
 

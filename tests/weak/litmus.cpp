@@ -30,7 +30,7 @@ struct Litmus {
   const char* name;
   unsigned threads;
   void (*run)(unsigned);
-  unsigned results;      // of r[], and then x or y as they end where `ends`
+  unsigned results;  // of r[], and then x or y as they end where `ends`
   bool ends;
   const char* expected;  // all outcomes, in order; "race": what must be reported
 };

@@ -50,7 +50,9 @@ void Memory::reset(unsigned threads) {
   fault_.clear();
 }
 
-void Memory::mix_into(unsigned thread, std::uint64_t value) { threads_[thread].hash = mix(threads_[thread].hash, value); }
+void Memory::mix_into(unsigned thread, std::uint64_t value) {
+  threads_[thread].hash = mix(threads_[thread].hash, value);
+}
 void Memory::note(unsigned thread, std::uint64_t value) { mix_into(thread, value); }
 
 std::uint64_t Memory::hash() const {
@@ -259,8 +261,9 @@ void Memory::check(unsigned thread, std::uintptr_t address, std::size_t bytes, K
           if (!fault_.empty()) continue;
           static constexpr const char* kNames[] = {"plain read", "plain write", "atomic read", "atomic write"};
           char text[160];
-          std::snprintf(text, sizeof text, "race: %s of thread %u at %#lx after a %s of thread %u that it knows nothing of",
-                        kNames[kind], thread, static_cast<unsigned long>(address), kNames[other], t);
+          std::snprintf(text, sizeof text,
+                        "race: %s of thread %u at %#lx after a %s of thread %u that it knows nothing of", kNames[kind],
+                        thread, static_cast<unsigned long>(address), kNames[other], t);
           fault_ = text;
         }
       }

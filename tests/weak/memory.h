@@ -108,8 +108,8 @@ class Memory {
     std::uintptr_t address;
     unsigned bytes;
     std::uint32_t number;
-    std::uint32_t seq_cst;    // stamp of the last seq_cst store
-    bool is_overwritten;      // by a plain store, whose value is not known yet
+    std::uint32_t seq_cst;  // stamp of the last seq_cst store
+    bool is_overwritten;    // by a plain store, whose value is not known yet
     unsigned overwriter;
     std::uint64_t hash;
     std::vector<Write> order;

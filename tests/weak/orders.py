@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("orders.toml")
 COMMENT = re.compile(r"//.*\bpairs with:\s*(.*)$")
 FAULT = 1
+# By file and comment: the scenario, or {why: …}.
+Table = dict[str, dict[str, str | dict[str, str]]]
 # From the weakest. The numbers are those of the __atomic builtins.
 HALVES = {"acquire": 2, "release": 3, "acq_rel": 4}
 
@@ -54,7 +56,9 @@ def statement(code: list[str], row: int) -> range:
     while last < len(code) - 1 and not re.search(r"[;{}]\s*$", code[last]):
         last += 1
     if first == row:
-        while first > 0 and code[first - 1].strip() and not re.search(r"[;{}:]\s*$", code[first - 1]):
+        while (
+            first > 0 and code[first - 1].strip() and not re.search(r"[;{}:]\s*$", code[first - 1])
+        ):
             first -= 1
     return range(first, last + 1)
 
@@ -83,7 +87,7 @@ def all_orders() -> list[Order]:
     return [o for path in files for o in orders_in(path, path.relative_to(ROOT / "src").as_posix())]
 
 
-def disagreements(orders: list[Order], table: dict) -> list[str]:
+def disagreements(orders: list[Order], table: Table) -> list[str]:
     wrong = []
     known = {(o.file, o.text) for o in orders}
     for order in orders:
@@ -99,7 +103,7 @@ def disagreements(orders: list[Order], table: dict) -> list[str]:
     return wrong
 
 
-def entry_of(order: Order, table: dict) -> str | dict | None:
+def entry_of(order: Order, table: Table) -> str | dict[str, str] | None:
     entries = table.get(order.file, {})
     return entries.get(order.text, entries.get("*"))
 
@@ -133,7 +137,11 @@ class Program:
         """File below src/ and row of each site: the innermost frame that is ours."""
         text = "\n".join(hex(int(site, 16) - 1) for site in sites)
         output = subprocess.run(
-            ["addr2line", "-a", "-i", "-e", self.path], input=text, capture_output=True, text=True, check=True
+            ["addr2line", "-a", "-i", "-e", self.path],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         places: dict[str, tuple[str, int]] = {}
         current = ""
@@ -157,7 +165,7 @@ class Program:
         return code not in (0, 2)
 
 
-def explore(program: Program, orders: list[Order], table: dict) -> int:
+def explore(program: Program, orders: list[Order], table: Table) -> int:
     """Each named scenario finds its fault."""
 
     def check(order: Order) -> str | None:
@@ -175,11 +183,12 @@ def explore(program: Program, orders: list[Order], table: dict) -> int:
     wrong = [r for r in results if r]
     print("\n".join(wrong))
     excused = sum(isinstance(entry_of(o, table), dict) for o in orders)
-    print(f"{len(orders)} orders: {len(results) - len(wrong)} are needed, {excused} excused, {len(wrong)} wrong")
+    needed = len(results) - len(wrong)
+    print(f"{len(orders)} orders: {needed} are needed, {excused} excused, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 
-def search(program: Program, orders: list[Order], table: dict) -> int:
+def search(program: Program, orders: list[Order], table: Table) -> int:
     def find(order: Order) -> str:
         if not order.sites:
             return "is in no scenario"
@@ -196,7 +205,7 @@ def search(program: Program, orders: list[Order], table: dict) -> int:
     return 0
 
 
-def weaker(program: Program, orders: list[Order], table: dict) -> int:
+def weaker(program: Program, orders: list[Order], table: Table) -> int:
     for order in orders:
         entry = entry_of(order, table)
         if not isinstance(entry, str):
@@ -208,17 +217,23 @@ def weaker(program: Program, orders: list[Order], table: dict) -> int:
         enough = [
             name
             for name, number in HALVES.items()
-            if f"_{name}" not in code and not any(program.finds(order, s, number) for s in program.scenarios)
+            if f"_{name}" not in code
+            and not any(program.finds(order, s, number) for s in program.scenarios)
         ]
         if enough:
-            print(f"src/{order.file}:{order.row}: would do as {' or '.join(enough)}: {order.text}", flush=True)
+            place = f"src/{order.file}:{order.row}"
+            print(f"{place}: would do as {' or '.join(enough)}: {order.text}", flush=True)
     return 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("program", nargs="?", help="the scenarios")
-    parser.add_argument("--check", action="store_true", help="the table against the comments, no more")
+    parser.add_argument(
+        "--check", action="store_true", help="the table against the comments, no more"
+    )
     parser.add_argument("--search", action="store_true", help="for comments without an entry")
     parser.add_argument("--weaker", action="store_true", help="which orders could be weaker")
     arguments = parser.parse_args()

@@ -13,6 +13,7 @@
 #include "meta/granule_table.h"
 #include "meta/live_map.h"
 #include "os/calls.h"
+#include "os/stack_text.h"
 #include "pages/heap.h"
 #include "pages/large_run.h"
 #include "pages/run_cache.h"
@@ -106,6 +107,11 @@ void try_under_lock(unsigned) {
   ++counter;
   mutex.unlock();
 }
+void count_between_stacks(unsigned) {
+  if (!os::begin_stacks()) return;
+  ++counter;
+  os::end_stacks();
+}
 void check_count() {
   if (counter != 2) fail("a count is lost");
 }
@@ -143,6 +149,35 @@ void add_and_find(unsigned thread) {
   } else {
     (void)live_map.is_set(kWindow);
   }
+}
+
+// Who ends a life sees the header of the slab that it began in.
+unsigned slab_number = 0;
+void map_lives(unsigned thread) {
+  attach(thread);
+  if (thread != 0) return;
+  live_map.add_window(kWindow, std::size_t{8} << 20);
+  live_map.cover(kWindow + 4096);
+}
+void begin_and_end(unsigned thread) {
+  if (thread == 0) {
+    slab_number = 1;
+    live_map.set(kWindow);
+  } else if (live_map.clear(kWindow) && slab_number != 1) {
+    fail("a life that began in no slab");
+  }
+}
+void begin_group_and_end(unsigned thread) {
+  if (thread == 0) {
+    slab_number = 1;
+    live_map.set_group(kWindow, kBytes, 1);
+  } else if (live_map.clear(kWindow) && slab_number != 1) {
+    fail("a life that began in no slab");
+  }
+}
+void begin_more_and_end(unsigned thread) {
+  if (thread == 0) live_map.set(kWindow + 16);
+  begin_group_and_end(thread);
 }
 
 // --- guarded objects
@@ -225,6 +260,10 @@ void make_runs(unsigned thread) {
 void make_runs_and_keep_one(unsigned thread) {
   make_runs(thread);
   if (thread == 0) pages::keep_run(0, other_run, 5);
+}
+void make_runs_and_keep_shorter(unsigned thread) {
+  make_runs(thread);
+  if (thread == 0) pages::keep_run(0, make_run(100000), 5);
 }
 void keep_one(Run* one) {
   one->dirty = true;
@@ -355,7 +394,8 @@ void free_nested_and_take_over(unsigned thread) {
   } else {
     heap->lock.lock();
     take_over_nested(*heap);
-    const bool is_free = (owner_bits(slab, 0) & std::uint64_t{1} << slab->index_of(reinterpret_cast<std::uint64_t>(objects[0]))) != 0;
+    const bool is_free =
+        (owner_bits(slab, 0) & std::uint64_t{1} << slab->index_of(reinterpret_cast<std::uint64_t>(objects[0]))) != 0;
     if (is_free) use(objects[0]);
     heap->lock.unlock();
   }
@@ -373,12 +413,16 @@ const Scenario kScenarios[] = {
     {"add_up_stacks", 2, attach_first, add_up_stacks, nullptr, {1, 1}},
     {"grow_and_look_up", 2, fill_table, grow_and_look_up, nullptr, {2, 1}},
     {"add_and_find", 2, attach, add_and_find, nullptr, {2, 2}},
+    {"begin_and_end", 2, map_lives, begin_and_end, nullptr, {2, 1}},
+    {"begin_group_and_end", 2, map_lives, begin_group_and_end, nullptr, {2, 1}},
+    {"begin_more_and_end", 2, map_lives, begin_more_and_end, nullptr, {2, 1}},
     {"make_pool_and_ask", 2, attach, make_pool_and_ask, nullptr, {1, 1}},
     {"guard_and_count", 2, guard_one, guard_and_count, nullptr, {1, 1}},
     {"free_guarded_and_look", 2, guard_one, free_guarded_and_look, nullptr, {2, 1}},
     {"sample_again", 2, sample_one, sample_again, nullptr, {2, 1}},
     {"keep_and_flush", 2, make_runs, keep_and_flush, check_flushed, {2, 1}},
     {"keep_another_and_flush", 2, make_runs_and_keep_one, keep_and_flush, check_flushed, {2, 1}},
+    {"keep_other_length_and_flush", 2, make_runs_and_keep_shorter, keep_and_flush, check_flushed, {2, 1}},
     {"keep_and_take", 2, make_runs, keep_and_take, nullptr, {2, 1}},
     {"defer_and_free", 2, make_blocks, defer_and_free, nullptr, {2, 1}},
     {"defer_unknown_and_free", 2, make_blocks, defer_unknown_and_free, nullptr, {2, 1}},
@@ -390,6 +434,7 @@ const Scenario kScenarios[] = {
     {"free_nested_and_take_over", 2, fill_heap, free_nested_and_take_over, check_taken_over, {2, 1}},
     {"push_and_collect", 3, begin_freed, push_and_collect, check_freed, {3, 2}},
     {"count_under_lock", 2, nullptr, count_under_lock, check_count, {2, 1}},
+    {"count_between_stacks", 2, attach, count_between_stacks, nullptr, {2, 1}},
     {"try_under_lock", 2, nullptr, try_under_lock, nullptr, {2, 1}},
 };
 

@@ -37,7 +37,10 @@ std::vector<Scenario> all_scenarios() {
 
 int run(const Scenario& scenario, Bounds bounds, bool sites, bool trace) {
   const Result result = explore(scenario, bounds, kMostRuns);
-  std::printf("%s  %8lu runs  %8lu states  %s%s%s\n", !result.fault.empty() ? "FAULT " : result.is_complete ? "ok    " : "PART  ",
+  std::printf("%s  %8lu runs  %8lu states  %s%s%s\n",
+              !result.fault.empty() ? "FAULT "
+              : result.is_complete  ? "ok    "
+                                    : "PART  ",
               static_cast<unsigned long>(result.runs), static_cast<unsigned long>(result.states), scenario.name,
               result.fault.empty() ? "" : ": ", result.fault.c_str());
   if (trace && !result.fault.empty()) print_trace();

@@ -136,6 +136,14 @@ void detach_and_adopt(unsigned thread) {
   }
 }
 
+void shared_slab(unsigned thread) {
+  attach(thread);
+  if (thread != 0) return;
+  objects[0] = static_cast<std::uint64_t*>(central[kClass].allocate_shared(kClass));
+  slab = static_cast<Slab*>(meta::header_of(reinterpret_cast<std::uint64_t>(objects[0])));
+  for (unsigned i = 1; i < slab->count(); ++i)
+    objects[i] = static_cast<std::uint64_t*>(central[kClass].allocate_shared(kClass));
+}
 // A context is taken apart while others free into its full slab.
 void release_while_told(unsigned thread) {
   if (thread == 0) {
@@ -146,6 +154,62 @@ void release_while_told(unsigned thread) {
     use(objects[0]);
     tell_owner(slab, 0, kQuarter);
   }
+}
+// Who publishes it and takes it over sees that the object is gone that was handed out last.
+// As many objects are free as make a slab worth using.
+constexpr unsigned kFirstFree = 56;
+void fill_most(unsigned thread) {
+  fill(thread);
+  if (thread != 0) return;
+  for (unsigned i = kFirstFree; i < 64; ++i) brimful_free(objects[i]);
+}
+std::uint64_t handed_out = 0;
+void hand_out(void* object) { handed_out = slab->index_of(reinterpret_cast<std::uint64_t>(object)); }
+void hand_out_the_rest() {
+  for (unsigned i = kFirstFree; i < 64; ++i) hand_out(brimful_malloc(kBytes));
+}
+void take_over_when_told() {
+  tell_owner(slab, 0, kQuarter);
+  if (central[kClass].take(contexts[1]->id) == slab && (free_bits(slab, 0) >> handed_out & 1) != 0)
+    fail("a live object is free");
+}
+void release_and_take_over(unsigned thread) {
+  if (thread == 1) return take_over_when_told();
+  hand_out_the_rest();
+  contexts[0]->lock.lock();
+  release_context(contexts[0]);
+  contexts[0]->lock.unlock();
+}
+void detach_and_take_over(unsigned thread) {
+  if (thread == 1) return take_over_when_told();
+  hand_out_the_rest();
+  brimful_malloc(kBytes);
+}
+void shared_but_one(unsigned thread) {
+  shared_slab(thread);
+  if (thread == 0) slab->word(0).store(std::uint64_t{1} << 63, std::memory_order_relaxed);
+}
+void share_and_take_over(unsigned thread) {
+  if (thread == 1) return take_over_when_told();
+  hand_out(central[kClass].allocate_shared(kClass));
+  central[kClass].allocate_shared(kClass);
+}
+// The current slab's last object is told, and its memory is another slab's next.
+void free_but_one(unsigned thread) {
+  fill(thread);
+  if (thread != 0) return;
+  for (unsigned i = 1; i < 64; ++i) brimful_free(objects[i]);
+}
+void release_current(unsigned thread) {
+  if (thread == 1) {
+    use(objects[0]);
+    tell_owner(slab, 0, 1);
+    return;
+  }
+  contexts[0]->lock.lock();
+  release_empty_currents(contexts[0], 0);
+  contexts[0]->lock.unlock();
+  if (slab->owner.load(std::memory_order_relaxed) == kOwnerReleased) use(objects[0]);
 }
 // The owner frees its last object by a fast path, without a lock, while another tells the rest and gives the slab back.
 void queue_slab(unsigned thread) {
@@ -179,14 +243,6 @@ void adopt_by_inbox(unsigned thread) {
 
 // --- the shared slab
 
-void shared_slab(unsigned thread) {
-  attach(thread);
-  if (thread != 0) return;
-  objects[0] = static_cast<std::uint64_t*>(central[kClass].allocate_shared(kClass));
-  slab = static_cast<Slab*>(meta::header_of(reinterpret_cast<std::uint64_t>(objects[0])));
-  for (unsigned i = 1; i < slab->count(); ++i)
-    objects[i] = static_cast<std::uint64_t*>(central[kClass].allocate_shared(kClass));
-}
 void allocate_shared_while_told(unsigned thread) {
   if (thread == 0) {
     use(central[kClass].allocate_shared(kClass));
@@ -239,6 +295,10 @@ const Scenario kScenarios[] = {
     {"publish_and_take", 2, detach, publish_and_take, nullptr, {2, 1}},
     {"detach_and_adopt", 2, fill, detach_and_adopt, check_found, {2, 1}},
     {"release_while_told", 2, fill, release_while_told, check_found, {2, 1}},
+    {"release_and_take_over", 2, fill_most, release_and_take_over, nullptr, {2, 1}},
+    {"detach_and_take_over", 2, fill_most, detach_and_take_over, nullptr, {2, 1}},
+    {"share_and_take_over", 2, shared_but_one, share_and_take_over, nullptr, {2, 1}},
+    {"release_current", 2, free_but_one, release_current, nullptr, {2, 1}},
     {"empty_queued", 2, queue_slab, empty_queued, nullptr, {2, 1}},
     {"purge_while_freed", 2, queue_slab, purge_while_freed, nullptr, {2, 1}},
     {"adopt_by_inbox", 2, detach, adopt_by_inbox, nullptr, {2, 1}},

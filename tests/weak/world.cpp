@@ -29,9 +29,7 @@ namespace {
 
 void* (*started_body)(void*) = nullptr;
 
-Slab* slab_of(void* object) {
-  return static_cast<Slab*>(meta::header_of(reinterpret_cast<std::uint64_t>(object)));
-}
+Slab* slab_of(void* object) { return static_cast<Slab*>(meta::header_of(reinterpret_cast<std::uint64_t>(object))); }
 
 // The slab is the current one of thread 0.
 void fill_with(unsigned thread, std::size_t bytes) {
@@ -45,7 +43,9 @@ void detach_with(unsigned thread, std::size_t bytes) {
   fill_with(thread, bytes);
   if (thread == 0) brimful_malloc(bytes);
 }
-bool is_told(std::uint64_t index) { return (free_bits(slab, static_cast<unsigned>(index / 64)) >> index % 64 & 1) != 0; }
+bool is_told(std::uint64_t index) {
+  return (free_bits(slab, static_cast<unsigned>(index / 64)) >> index % 64 & 1) != 0;
+}
 
 // Runs are put back, mappings are not: what is mapped in a run comes from here.
 constexpr std::size_t kOwnBytes = std::size_t{8} << 20;
@@ -58,7 +58,8 @@ void* map_here(std::uintptr_t hint, std::size_t bytes, os::Access access) {
   return own_memory + own_used.fetch_add(bytes, std::memory_order_relaxed);
 }
 bool commit_here(std::uintptr_t address, std::size_t bytes) {
-  if (address - reinterpret_cast<std::uintptr_t>(own_memory) >= kOwnBytes) return os::linux_calls().commit(address, bytes);
+  if (address - reinterpret_cast<std::uintptr_t>(own_memory) >= kOwnBytes)
+    return os::linux_calls().commit(address, bytes);
   // What becomes usable reads as zeros: as if its first line were written.
   std::memset(reinterpret_cast<void*>(address), 0, bytes < 64 ? bytes : 64);
   return true;
