@@ -48,10 +48,11 @@ PICTURE = (
 
 def measure(run: Run) -> None:
     chosen = contenders.chosen(run)
+    works = cost.works(run.options.rows) if run.wants("cost") else []
     if run.wants("faults"):
         faults(run, [*chosen, *flawed(run)])
     if run.wants("cost"):
-        cost.measure(run, [one for one in chosen if one.name not in HUNTS])
+        cost.measure(run, works, [one for one in chosen if one.name not in HUNTS])
 
 
 def flawed(run: Run) -> list[Allocator]:
