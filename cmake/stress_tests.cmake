@@ -57,7 +57,7 @@ foreach(source IN LISTS stress_sources)
     register(NAME stress.${name}.${front_end}.long COMMAND ${name} --long LABELS long TIMEOUT 7200
       ENVIRONMENT BRIMFUL_CONF=${conf})
     # The hardened tier takes other ways through malloc and free.
-    if(name MATCHES "^(oracle|heap|double_free_pairs)_stress$")
+    if(name MATCHES "^(oracle|heap|double_free_pairs|double_free_survived)_stress$")
       set(arguments)
       # It ends by its time there, not by what it has seen.
       if(name STREQUAL "double_free_pairs_stress")
@@ -67,6 +67,11 @@ foreach(source IN LISTS stress_sources)
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)
       register(NAME stress.${name}.${front_end}.hardened.long COMMAND ${name} --long LABELS long TIMEOUT 7200
         ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},tier:hardened)
+    endif()
+    # Guarded and sampled objects are freed by ways of their own.
+    if(name STREQUAL "double_free_survived_stress")
+      register(NAME stress.${name}.${front_end}.guarded COMMAND ${name} --ops 20 LABELS stress COST 5
+        ENVIRONMENT BRIMFUL_CONF=front_end:${front_end},guards:30,prof:16K)
     endif()
   endforeach()
 endforeach()

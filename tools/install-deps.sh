@@ -54,6 +54,7 @@ need_for_run() {
   guest nlohmann-json3-dev has_header nlohmann/json.hpp
   guest python3-protobuf has_module google.protobuf
   guest python3-prometheus-client has_module prometheus_client
+  guest python3-pyelftools has_module elftools
 }
 
 need_for_test() {

@@ -14,9 +14,11 @@ from . import inspect as inspect_command
 from . import leaks as leaks_command
 from . import run as run_command
 from .bench import command as bench_command
+from .doctor import command as doctor_command
 from .export import command as export_command
 from .prof import command as prof_command
 from .top import command as top_command
+from .translate import command as translate_command
 
 PYTHON = "/usr/bin/python3"
 WITH_SHORT_HELP = {"help_option_names": ["--help", "-h"]}
@@ -30,6 +32,12 @@ app = typer.Typer(
 )
 app.add_typer(bench_command.app, name="bench")
 app.command("top", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(top_command.top)
+app.command("doctor", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(
+    doctor_command.doctor
+)
+app.command("translate", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(
+    translate_command.translate
+)
 app.command("prof", context_settings=WITH_SHORT_HELP, no_args_is_help=False)(prof_command.prof)
 
 
@@ -41,7 +49,7 @@ def main(arguments: list[str]) -> int:
 def _main(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     users: list[str] | None = None
-    if arguments[:1] in (["bench"], ["prof"], ["leaks"]) and "--" in arguments:
+    if arguments[:1] in (["bench"], ["prof"], ["leaks"], ["doctor"]) and "--" in arguments:
         # A group of commands would take the first word of `bench -- COMMAND` for a subcommand, and
         # `prof -- 1234` is a command of that name, not a process.
         at = arguments.index("--")

@@ -5,7 +5,7 @@
  *
  * Every function is thread-safe. Blocks may be freed by any thread. Errors: NULL and errno ENOMEM unless said
  * otherwise. A pointer that is not a live block's (freed twice, interior, foreign) ends the process with one line on
- * stderr and abort(). Cost: O(1) up to 32 KiB (20 instructions for malloc and 30 for free on a hit), else
+ * stderr and abort(), or what the option misuse says (brimful/misuse.h). Cost: O(1) up to 32 KiB (20 instructions for malloc and 30 for free on a hit), else
  * O(log free runs) plus the system calls for memory that was never touched.
  */
 #ifndef BRIMFUL_BRIMFUL_H

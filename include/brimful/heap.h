@@ -9,7 +9,8 @@
  * Every function is thread-safe. A heap has one lock: threads that share one wait for each other. Errors: NULL and
  * errno ENOMEM unless said otherwise; errno is kept otherwise.
  *
- * Misuse ends the process with one line on stderr and abort(), as everywhere in brimful:
+ * Misuse ends the process with one line on stderr and abort(), as everywhere in brimful, or what the option misuse says
+ * (brimful/misuse.h): with misuse:warn the functions below return NULL with errno EINVAL, or EINVAL:
  *
  *   - a handle of a heap that was destroyed, or that never was one: always found, in every tier
  *   - a block of a heap freed twice: found at the second free, in every tier, also when the two frees race

@@ -95,6 +95,14 @@ void Counters::add_limits(const Reader& reader, json& into) {
                     {"memory_is_short", reader.variable<std::uint8_t>("limits.memory_is_short") != 0}};
 }
 
+void Counters::add_misuse(const Reader& reader, json& into) {
+  const std::uint64_t kinds = std::min<std::uint64_t>(reader["misuse.kinds"], 256);
+  const Copy counts = reader.copy(reader["misuse.counts"], kinds * 8);
+  std::uint64_t reports = 0;
+  for (std::uint64_t n = 0; n < kinds; ++n) reports += counts.at(n * 8);
+  into["misuse"] = {{"reports", reports}};
+}
+
 void Counters::add_backing(const Reader& reader, json& into) {
   const std::uint64_t size = reader["extent.size"];
   const std::uint64_t count = std::min<std::uint64_t>(reader["extents"], 256);
@@ -188,6 +196,7 @@ void Counters::look(const Reader& reader, json& into) {
   into["moving"] = json::array();
   add_pages(reader, into);
   add_limits(reader, into);
+  add_misuse(reader, into);
   add_backing(reader, into);
   Sums sums;
   sums.events.resize(events_.size());

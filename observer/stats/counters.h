@@ -32,6 +32,7 @@ class Counters {
 
   static void add_pages(const Reader& reader, nlohmann::json& into);
   static void add_limits(const Reader& reader, nlohmann::json& into);
+  static void add_misuse(const Reader& reader, nlohmann::json& into);
   static void add_backing(const Reader& reader, nlohmann::json& into);
   static void add_counts(const Reader& reader, const Copy& context, Sums& sums);
   static void add_context(const Reader& reader, Copy& context, std::uint64_t address, Sums& sums);

@@ -111,7 +111,7 @@ void* rallocx(void* pointer, std::size_t bytes, int flags) {
   void* block = pointer;
   if (alignment <= alignof(std::max_align_t)) {
     block = brimful::alloc::reallocate(pointer, wanted);
-    if (block == nullptr) return nullptr;
+    if (block == nullptr || block == brimful::alloc::kMisused) return nullptr;
   } else if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0 || before < wanted || before / 2 >= wanted) {
     block = brimful::alloc::allocate_aligned(alignment, wanted);
     if (block == nullptr) return nullptr;

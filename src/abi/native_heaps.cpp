@@ -26,22 +26,24 @@ brimful_heap* heap_with(HeapHandle handle) { return reinterpret_cast<brimful_hea
 // relaxed: a heap with a live block, or that is a thread's current one, keeps its handle
 HeapHandle handle_of(const UserHeap& heap) { return heap.handle.load(std::memory_order_relaxed); }
 
-// Calls visitor(heap) under the heap's lock; reports a closed one. 0, or EDEADLK.
+// Calls visitor(heap) under the heap's lock. 0, EDEADLK, or EINVAL: it is closed or none, which has been reported.
 template <class Visit>
 int visit(const brimful_heap* of, const char* call, Visit visitor) {
   if (slots::thread_state.depth != 0) return EDEADLK;
   const brimful::os::ErrnoGuard guard;
-  UserHeap& heap = slots::heap_of(handle_of(of), call);
+  UserHeap* heap = slots::heap_of(handle_of(of), call);
+  if (heap == nullptr) return EINVAL;
   bool is_good = false;
   {
     const slots::OutsideHeap outside;
     const slots::SlowScope scope;
-    const slots::HeapScope heap_scope(heap);
-    is_good = slots::is_good(heap, handle_of(of));
-    if (is_good) visitor(heap);
+    const slots::HeapScope heap_scope(*heap);
+    is_good = slots::is_good(*heap, handle_of(of));
+    if (is_good) visitor(*heap);
   }
-  if (!is_good) slots::report_closed(heap, handle_of(of), call);
-  return 0;
+  if (is_good) return 0;
+  slots::report_closed(*heap, handle_of(of), call);
+  return EINVAL;
 }
 
 constexpr std::size_t kFirstVersionBytes = 72;
@@ -67,14 +69,18 @@ brimful_heap* brimful_heap_create(std::size_t limit_bytes) {
 int brimful_heap_destroy(brimful_heap* heap) {
   if (heap == nullptr) return 0;
   const brimful::os::ErrnoGuard guard;
-  UserHeap& closed = slots::heap_of(handle_of(heap), "brimful_heap_destroy");
+  UserHeap* closed = slots::heap_of(handle_of(heap), "brimful_heap_destroy");
+  if (closed == nullptr) return EINVAL;
   slots::Closed answer = slots::Closed::kBusy;
   if (slots::thread_state.depth == 0) {
     const slots::OutsideHeap outside;
     const slots::SlowScope scope;
-    answer = slots::close_heap(closed, handle_of(heap));
+    answer = slots::close_heap(*closed, handle_of(heap));
   }
-  if (answer == slots::Closed::kBefore) slots::report_closed(closed, handle_of(heap), "brimful_heap_destroy");
+  if (answer == slots::Closed::kBefore) {
+    slots::report_closed(*closed, handle_of(heap), "brimful_heap_destroy");
+    return EINVAL;
+  }
   return answer == slots::Closed::kYes ? 0 : EBUSY;
 }
 
@@ -111,7 +117,8 @@ int brimful_heap_set_current(brimful_heap* heap) {
   if (slots::thread_state.depth != 0) return EDEADLK;
   UserHeap* chosen = nullptr;
   if (heap != nullptr) {
-    chosen = &slots::heap_of(handle_of(heap), "brimful_heap_set_current");
+    chosen = slots::heap_of(handle_of(heap), "brimful_heap_set_current");
+    if (chosen == nullptr) return EINVAL;
     const int error = slots::prepare_for_thread_exit();
     if (error != 0) return error;
   }
@@ -121,8 +128,9 @@ int brimful_heap_set_current(brimful_heap* heap) {
     slots::prepare();
     is_good = slots::choose_heap(chosen, handle_of(heap));
   }
-  if (!is_good) slots::report_closed(*chosen, handle_of(heap), "brimful_heap_set_current");
-  return 0;
+  if (is_good) return 0;
+  slots::report_closed(*chosen, handle_of(heap), "brimful_heap_set_current");
+  return EINVAL;
 }
 
 brimful_heap* brimful_heap_current() {
@@ -133,7 +141,7 @@ brimful_heap* brimful_heap_current() {
 brimful_heap* brimful_heap_of(const void* pointer) {
   if (pointer == nullptr) return nullptr;
   const std::uint32_t number = alloc::heap_number_of(pointer, "brimful_heap_of");
-  return number != 0 ? heap_with(handle_of(*slots::heap_of_number(number))) : nullptr;
+  return number != 0 && number != alloc::kNotLive ? heap_with(handle_of(*slots::heap_of_number(number))) : nullptr;
 }
 
 int brimful_heap_set_limit(brimful_heap* heap, std::size_t limit_bytes) {

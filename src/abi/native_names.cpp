@@ -19,11 +19,6 @@
 
 namespace {
 
-void* or_enomem(void* block) {
-  if (block == nullptr) errno = ENOMEM;
-  return block;
-}
-
 int (*user_hook)(std::size_t) = nullptr;
 
 bool call_user_hook(std::size_t bytes) { return user_hook != nullptr && user_hook(bytes) != 0; }
@@ -33,12 +28,12 @@ bool call_user_hook(std::size_t bytes) { return user_hook != nullptr && user_hoo
 extern "C" {
 
 void* brimful::arch::brimful_calloc_slow(std::size_t count, std::size_t bytes) {
-  return or_enomem(brimful::alloc::allocate_zeroed(count, bytes));
+  return brimful::alloc::or_errno(brimful::alloc::allocate_zeroed(count, bytes));
 }
 
 void* brimful_reallocarray(void* pointer, std::size_t count, std::size_t bytes) {
   std::size_t total = 0;
-  if (__builtin_mul_overflow(count, bytes, &total)) return or_enomem(nullptr);
+  if (__builtin_mul_overflow(count, bytes, &total)) return brimful::alloc::or_errno(nullptr);
   return brimful_realloc(pointer, total);
 }
 
@@ -47,7 +42,7 @@ void* brimful::arch::brimful_aligned_alloc_slow(std::size_t alignment, std::size
     errno = EINVAL;
     return nullptr;
   }
-  return or_enomem(brimful::alloc::allocate_aligned(alignment, bytes));
+  return brimful::alloc::or_errno(brimful::alloc::allocate_aligned(alignment, bytes));
 }
 
 void* brimful::arch::brimful_memalign_slow(std::size_t alignment, std::size_t bytes) {
@@ -57,13 +52,13 @@ void* brimful::arch::brimful_memalign_slow(std::size_t alignment, std::size_t by
     errno = EINVAL;
     return nullptr;
   }
-  return or_enomem(brimful::alloc::allocate_aligned(std::bit_ceil(alignment), bytes));
+  return brimful::alloc::or_errno(brimful::alloc::allocate_aligned(std::bit_ceil(alignment), bytes));
 }
 
 int brimful::arch::brimful_posix_memalign_slow(void** result, std::size_t alignment, std::size_t bytes) {
   if (!brimful::is_power_of_two(alignment) || alignment < sizeof(void*)) return EINVAL;
   // POSIX leaves open what becomes of errno. Programs that look there have glibc in mind, which says the same in both.
-  void* block = or_enomem(brimful::alloc::allocate_aligned(alignment, bytes));
+  void* block = brimful::alloc::or_errno(brimful::alloc::allocate_aligned(alignment, bytes));
   if (block == nullptr) return ENOMEM;
   *result = block;
   return 0;
@@ -71,8 +66,7 @@ int brimful::arch::brimful_posix_memalign_slow(void** result, std::size_t alignm
 
 void brimful_free_aligned_sized(void* pointer, std::size_t alignment, std::size_t bytes) {
   if (pointer == nullptr) return;
-  brimful::alloc::check_size(pointer, bytes, alignment);
-  brimful_free(pointer);
+  if (brimful::alloc::check_size(pointer, bytes, alignment)) brimful_free(pointer);
 }
 
 const char* brimful_version() { return brimful::config::kVersion; }

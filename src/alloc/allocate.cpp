@@ -46,6 +46,7 @@ struct Block {
   const meta::GuardRecord* guarded = nullptr;  // by find_block() only
 
   [[nodiscard]] bool is_in_heap() const { return slab != nullptr || run != nullptr; }
+  [[nodiscard]] bool is_there() const { return is_in_heap() || guarded != nullptr; }
 };
 
 // The large block of which `address` is an inner byte: its header is only at its first granule, so walk back to it.
@@ -62,7 +63,12 @@ Run* enclosing_run(std::uint64_t address) {
   return nullptr;
 }
 
-[[noreturn]] void bad_pointer(std::uint64_t address, const char* call) {
+// In a SlowScope.
+BRIMFUL_COLD void bad_pointer(std::uint64_t address, const char* call) {
+  if (slots::thread_state.depth <= 1) {  // it may be the program's first call: the options, and memory for the hook
+    slots::prepare();
+    prepare_emergency();
+  }
   const Header* owner = meta::header_of(address);
   bool was_used = false;
   if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * owner->bytes) {
@@ -73,7 +79,7 @@ Run* enclosing_run(std::uint64_t address) {
       owner = was_used ? enclosing_run(address) : pages::heap.huge.find(address);
     }
   }
-  meta::report_bad_pointer(call, address, was_used, owner);
+  meta::report_bad_pointer(call, address, was_used, owner, slots::history_of(address, owner));
 }
 
 // The block in a window that starts at `address`, or an empty one. Takes no lock. A call would be a tenth of a large
@@ -105,30 +111,28 @@ Run* enclosing_run(std::uint64_t address) {
 }
 
 // In tier:hardened, what destroyed heaps leave behind keeps its headers.
-void check_destroyed(std::uint64_t address, const char* call) {
+// true: it has been reported.
+bool report_if_destroyed(std::uint64_t address, const char* call) {
   const Header* header = meta::header_of(address);
   // relaxed: a block that was destroyed before the program asks about it
-  if (BRIMFUL_LIKELY(header->owner.load(std::memory_order_relaxed) != kOwnerDestroyed)) return;
-  if (header->kind == Kind::kLarge
-          ? header->start == address
-          : static_cast<const Slab*>(header)->index_of(address) < static_cast<const Slab*>(header)->count()) {
-    meta::report_destroyed(call, address);
-  }
+  if (BRIMFUL_LIKELY(header->owner.load(std::memory_order_relaxed) != kOwnerDestroyed)) return false;
+  const bool is_block = header->kind == Kind::kLarge ? header->start == address
+                                                     : static_cast<const Slab*>(header)->index_of(address) <
+                                                           static_cast<const Slab*>(header)->count();
+  if (is_block) meta::report_destroyed(call, address);
+  return is_block;
 }
 
-// The block that starts at `address`; reports and aborts when there is none.
+// The block that starts at `address`; an empty one when there is none, which has been reported.
 Block find_block(std::uint64_t address, const char* call) {
   Block block = find_in_windows(address);
   if (BRIMFUL_LIKELY(block.is_in_heap())) return block;
   if (slots::is_guarded(address)) {
-    block.guarded = &slots::guarded_at(address, call);
+    block.guarded = slots::guarded_at(address, call);
     return block;
   }
   if (slots::thread_state.depth <= 1) block.run = find_huge(address);
-  if (BRIMFUL_UNLIKELY(block.run == nullptr)) {
-    check_destroyed(address, call);
-    bad_pointer(address, call);
-  }
+  if (BRIMFUL_UNLIKELY(block.run == nullptr) && !report_if_destroyed(address, call)) bad_pointer(address, call);
   return block;
 }
 
@@ -138,19 +142,25 @@ bool is_live(Slab* slab, std::uint64_t index) {
   return (slots::free_bits(slab, group) >> (index % kGroupObjects) & 1) == 0;
 }
 
-[[noreturn]] BRIMFUL_COLD void not_live(const Block& block, const char* call) {
-  check_destroyed(block.slab->object(block.index), call);
-  meta::report_double_free(call, *block.slab, block.index);
+BRIMFUL_COLD void not_live(const Block& block, const char* call) {
+  const std::uint64_t object = block.slab->object(block.index);
+  if (report_if_destroyed(object, call)) return;
+  meta::report_double_free(call, *block.slab, block.index, slots::history_of(object, block.slab));
 }
 
-void check_live(const Block& block, const char* call) {
-  if (BRIMFUL_UNLIKELY(block.slab != nullptr && !is_live(block.slab, block.index))) not_live(block, call);
+// As find_block(), and an object that was freed is none either.
+Block find_live(std::uint64_t address, const char* call) {
+  const Block block = find_block(address, call);
+  if (BRIMFUL_LIKELY(block.slab == nullptr || is_live(block.slab, block.index))) return block;
+  not_live(block, call);
+  return {};
 }
 
 std::size_t bytes_in_heap(const Block& block) {
   return block.slab != nullptr ? meta::usable_bytes(block.slab->size_class) : block.run->bytes;
 }
 std::size_t bytes_of(const Block& block) {
+  if (BRIMFUL_UNLIKELY(!block.is_there())) return 0;
   return block.guarded != nullptr ? block.guarded->bytes : bytes_in_heap(block);
 }
 
@@ -289,6 +299,12 @@ void* allocate_run_of(std::size_t bytes, std::size_t alignment) {
   return allocate_run(bytes, alignment);
 }
 
+void* or_errno(void* block) {
+  if (BRIMFUL_LIKELY(block != nullptr && block != kMisused)) return block;
+  errno = block == nullptr ? ENOMEM : EINVAL;
+  return nullptr;
+}
+
 void* allocate(std::size_t bytes) { return arch::brimful_malloc(bytes); }
 
 void* allocate_zeroed(std::size_t count, std::size_t bytes) {
@@ -343,7 +359,9 @@ void* resize_sampled(Run* run, std::uint64_t address, std::size_t bytes) {
 BRIMFUL_COLD void* reallocate_guarded(void* pointer, std::size_t bytes) {
   const os::ErrnoGuard errno_guard;
   const slots::OutsideHeap outside;
-  const std::size_t old_bytes = slots::guarded_at(address_of(pointer), "realloc").bytes;
+  const meta::GuardRecord* guarded = slots::guarded_at(address_of(pointer), "realloc");
+  if (guarded == nullptr) return kMisused;
+  const std::size_t old_bytes = guarded->bytes;
   return bytes == old_bytes ? pointer : move(pointer, old_bytes, bytes, 0);
 }
 
@@ -358,8 +376,8 @@ void* reallocate_any(void* pointer, std::size_t bytes) {
   std::uint64_t interval = 0;  // of a sample, which the block is that has another size now
   {
     const slots::SlowScope scope;
-    block = find_block(address, "realloc");
-    check_live(block, "realloc");
+    block = find_live(address, "realloc");
+    if (BRIMFUL_UNLIKELY(!block.is_in_heap())) return kMisused;
     old_bytes = bytes_in_heap(block);
     heap = heap_number(block);
     if (block.slab != nullptr) {
@@ -389,16 +407,17 @@ void* reallocate(void* pointer, std::size_t bytes) {
   if (block.slab == nullptr || slots::heap_number(block.slab) != 0 || has_current_heap()) {
     return reallocate_any(pointer, bytes);
   }
-  check_live(block, "realloc");
+  if (BRIMFUL_UNLIKELY(!is_live(block.slab, block.index))) {
+    not_live(block, "realloc");
+    return kMisused;
+  }
   const std::size_t usable = bytes_in_heap(block);
   return may_stay(bytes, usable) ? pointer : move(pointer, usable, bytes, 0);
 }
 
 std::size_t usable_bytes(const void* pointer, const char* call) {
   const slots::SlowScope scope;
-  const Block block = find_block(address_of(pointer), call);
-  check_live(block, call);
-  return bytes_of(block);
+  return bytes_of(find_live(address_of(pointer), call));
 }
 
 std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
@@ -409,16 +428,16 @@ std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
 
 std::uint32_t heap_number_of(const void* pointer, const char* call) {
   const slots::SlowScope scope;
-  const Block block = find_block(address_of(pointer), call);
-  check_live(block, call);
+  const Block block = find_live(address_of(pointer), call);
+  if (BRIMFUL_UNLIKELY(!block.is_there())) return kNotLive;
   return block.guarded != nullptr ? 0 : heap_number(block);
 }
 
-void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
+bool check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   const slots::SlowScope scope;
   const std::uint64_t address = address_of(pointer);
-  const Block block = find_block(address, "free_sized");
-  check_live(block, "free_sized");
+  const Block block = find_live(address, "free_sized");
+  if (BRIMFUL_UNLIKELY(!block.is_there())) return false;
   // A guarded object is looked at as one of its class: what was asked for with an alignment has been rounded up.
   const std::size_t asked = bytes_of(block);
   const std::size_t usable = block.guarded != nullptr ? kSizeClasses[class_of(asked)].bytes : asked;
@@ -433,6 +452,7 @@ void check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;
   }
   if (!right) meta::report_wrong_size(address, bytes, usable);
+  return true;
 }
 
 std::size_t trim() {
@@ -467,15 +487,14 @@ void free_claimed(Run* run) {
   const bool was_live = config::is_hardened() && meta::live_map.clear(address);
   Block block = find_in_windows(address);
   if (BRIMFUL_LIKELY(block.slab != nullptr)) {
-    if (config::is_hardened() && !was_live) check_destroyed(address, "free");
-    if (config::is_hardened() && !was_live) meta::report_double_free("free", *block.slab, block.index);
-    slots::before_free(block.slab, block.index);
+    if (config::is_hardened() && !was_live) return not_live(block, "free");
+    if (!slots::before_free(block.slab, block.index)) return;
     if (BRIMFUL_UNLIKELY(slots::is_sampled(block.slab))) return free_sampled(block.slab, block.index);
     const bool is_of_heap = slots::heap_number(block.slab) != 0;
     if (!is_of_heap && slots::free_lightly(block.slab, block.index)) return;
   }
   if (block.run != nullptr) {
-    if (!claim_large(block.run, address)) meta::report_bad_pointer("free", address, true, nullptr);
+    if (!claim_large(block.run, address)) return meta::report_bad_pointer("free", address, true, nullptr);
     return free_claimed(block.run);
   }
   if (BRIMFUL_UNLIKELY(block.slab == nullptr && slots::is_guarded(address))) return free_guarded(address);
@@ -483,7 +502,7 @@ void free_claimed(Run* run) {
   const slots::SlowScope scope;
   if (block.slab != nullptr) return free_object(block.slab, block.index, scope);
   if (BRIMFUL_UNLIKELY(scope.nested())) return free_huge_nested(address);
-  find_block(address, "free");
+  if (BRIMFUL_UNLIKELY(!find_block(address, "free").is_there())) return;
   if (!free_huge(address)) meta::report_bad_pointer("free", address, true, nullptr);
 }
 
@@ -520,10 +539,10 @@ void brimful::arch::brimful_free_slow(void* pointer) {
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
-  // A header that is another block's by now: the block that was looked for is gone.
   const std::uint64_t address = alloc::address_of(pointer);
-  if (BRIMFUL_UNLIKELY(run->start != address)) meta::report_bad_pointer("free", address, true, nullptr);
-  {
+  if (BRIMFUL_UNLIKELY(!alloc::holds_claim(run, address))) {
+    meta::report_bad_pointer("free", address, true, nullptr);
+  } else {
     const slots::OutsideHeap outside;
     alloc::free_claimed(run);
   }
@@ -532,8 +551,7 @@ void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
   if (pointer == nullptr) return;
-  alloc::check_size(pointer, bytes, kObjectAlignment);
-  brimful_free(pointer);
+  if (alloc::check_size(pointer, bytes, kObjectAlignment)) brimful_free(pointer);
 }
 
 std::size_t brimful::arch::brimful_usable_size_slow(const void* pointer) {
@@ -546,9 +564,7 @@ void* brimful::arch::brimful_realloc_slow(void* pointer, std::size_t bytes) {
     brimful_free(pointer);
     return nullptr;
   }
-  void* block = alloc::reallocate(pointer, bytes);
-  if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
-  return block;
+  return alloc::or_errno(alloc::reallocate(pointer, bytes));
 }
 
 void brimful::arch::brimful_free_twice(void* pointer) {

@@ -92,11 +92,6 @@ void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignme
   return allocate_block(source, bytes, alignment, answer);
 }
 
-void* or_enomem(void* block) {
-  if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
-  return block;
-}
-
 void* allocate_for(const Source& source, std::size_t bytes, std::size_t alignment, const char* call) {
   HeapAnswer answer = HeapAnswer::kDone;
   void* block = nullptr;
@@ -105,14 +100,17 @@ void* allocate_for(const Source& source, std::size_t bytes, std::size_t alignmen
     const slots::OutsideHeap outside;
     block = allocate_from(source, bytes, alignment, &answer);
   }
-  if (BRIMFUL_UNLIKELY(answer == HeapAnswer::kClosed)) slots::report_closed(source.heap, source.handle, call);
-  return or_enomem(block);
+  if (BRIMFUL_LIKELY(answer != HeapAnswer::kClosed)) return or_errno(block);
+  slots::report_closed(source.heap, source.handle, call);
+  return or_errno(kMisused);
 }
 
 }  // namespace
 
 void* allocate_in_heap(HeapHandle handle, std::size_t bytes, std::size_t alignment, const char* call) {
-  return allocate_for({slots::heap_of(handle, call), handle, nullptr}, bytes, alignment, call);
+  UserHeap* heap = slots::heap_of(handle, call);
+  if (BRIMFUL_UNLIKELY(heap == nullptr)) return or_errno(kMisused);
+  return allocate_for({*heap, handle, nullptr}, bytes, alignment, call);
 }
 
 void* allocate_in_current_heap(std::size_t bytes, std::size_t alignment) {
@@ -130,7 +128,7 @@ void* allocate_beside(std::uint32_t heap_number, std::size_t bytes) {
 
 void* allocate_zeroed_in_heap(HeapHandle handle, std::size_t count, std::size_t bytes, const char* call) {
   std::size_t total = 0;
-  if (__builtin_mul_overflow(count, bytes, &total)) return or_enomem(nullptr);
+  if (__builtin_mul_overflow(count, bytes, &total)) return or_errno(nullptr);
   void* block = allocate_in_heap(handle, total, kObjectAlignment, call);
   if (block == nullptr) return nullptr;
   total > kMaxClassBytes ? clear_large(block, total) : static_cast<void>(memset(block, 0, total));
@@ -139,10 +137,13 @@ void* allocate_zeroed_in_heap(HeapHandle handle, std::size_t count, std::size_t 
 
 void* reallocate_in_heap(HeapHandle handle, void* pointer, std::size_t bytes, const char* call) {
   {
-    const UserHeap& heap = slots::heap_of(handle, call);
-    if (heap_number_of(pointer, call) == heap.number) return or_enomem(reallocate(pointer, bytes));
+    const UserHeap* heap = slots::heap_of(handle, call);
+    if (heap == nullptr) return or_errno(kMisused);
+    const std::uint32_t number = heap_number_of(pointer, call);
+    if (number == kNotLive) return or_errno(kMisused);
+    if (number == heap->number) return or_errno(reallocate(pointer, bytes));
   }
-  const std::size_t old_bytes = usable_bytes(pointer, call);
+  const std::size_t old_bytes = usable_bytes(pointer, call);  // 0: freed meanwhile; its free() below reports it, too
   void* moved = allocate_in_heap(handle, bytes, kObjectAlignment, call);
   if (moved == nullptr) return nullptr;
   memcpy(moved, pointer, bytes < old_bytes ? bytes : old_bytes);

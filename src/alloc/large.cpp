@@ -67,7 +67,7 @@ Run* claim_at(std::uint64_t start) {
   Header* header = pages::heap.table.look_up(start);
   const bool is_large = header->kind == Kind::kLarge && header->start == start;
   Run* run = is_large ? static_cast<Run*>(header) : huge_at(start);
-  return run != nullptr && pages::claim(run) ? run : nullptr;
+  return run != nullptr && claim_large(run, start) ? run : nullptr;
 }
 
 // The claimed block is free; one of a heap, whose lock comes before the one that is held here, is so when the heap is
@@ -81,12 +81,13 @@ void free_deferred_unknown(std::uint64_t now_ms) {
   while (unknown != nullptr) {
     Unknown* next = unknown->next;
     Run* run = claim_at(unknown->start);
-    if (run == nullptr) {
+    if (run != nullptr) {
+      slots::end_sample(run, meta::kSampleFreeInHandler);
+      clear_freed(run, run->start, run->start + run->bytes);
+      free_or_leave(run, now_ms);
+    } else {
       meta::report_bad_pointer("free", unknown->start, pages::heap.pages.was_used(unknown->start), nullptr);
     }
-    slots::end_sample(run, meta::kSampleFreeInHandler);
-    clear_freed(run, run->start, run->start + run->bytes);
-    free_or_leave(run, now_ms);
     arch::brimful_free(unknown);  // of the handlers' reserve: nothing but a bit, no lock
     unknown = next;
   }
@@ -248,6 +249,14 @@ void clear_large(void* pointer, std::size_t bytes) {
   if (!os::calls.purge(start, huge->bytes)) memset(pointer, 0, bytes);  // locked in memory (mlock)
 }
 
+bool claim_large(Run* run, std::uint64_t start) { return pages::claim(run) && holds_claim(run, start); }
+
+bool holds_claim(Run* run, std::uint64_t start) {
+  if (BRIMFUL_LIKELY(run->start == start)) return true;
+  pages::revive(run);
+  return false;
+}
+
 void clear_freed(const Run* run, std::uint64_t from, std::uint64_t end) {
   constexpr std::uint64_t kMostCleared = 256 << 10;
   if (BRIMFUL_LIKELY(!config::checks.zero) || from >= end) return;
@@ -255,11 +264,6 @@ void clear_freed(const Run* run, std::uint64_t from, std::uint64_t end) {
   const std::uint64_t first_page = round_up(from, os::page_bytes());
   if (is_long && os::calls.purge(first_page, end - first_page)) end = first_page;
   memset(reinterpret_cast<void*>(from), 0, end - from);
-}
-
-bool claim_large(Run* run, std::uint64_t start) {
-  // A header that is another block's by now has another start: the block that was looked for is gone.
-  return pages::claim(run) && run->start == start;
 }
 
 bool free_large_lightly(Run* run) {
@@ -278,7 +282,7 @@ void free_large(Run* run) {
 void free_large_nested(Run* run) { push(deferred, run); }
 
 void free_large_of_heap(Run* run) {
-  slots::leave_heap(run);
+  if (!slots::leave_heap(run)) return;
   if (run->kind != Kind::kHuge) return free_large(run);
   const sync::MutexLock guard(pages::heap.lock);
   pages::free_block(run, os::calls.now_ms());

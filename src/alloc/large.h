@@ -34,6 +34,10 @@ void clear_freed(const Run* run, std::uint64_t from, std::uint64_t end);
 // thread was faster and this is the second free of two. Any moment.
 [[nodiscard]] bool claim_large(Run* run, std::uint64_t start);
 
+// Whether the block that the caller has claimed is the one at `start`. A header can be another block's by the time of the claim,
+// which then lives on; false, as above.
+[[nodiscard]] bool holds_claim(Run* run, std::uint64_t start);
+
 // Keeps a claimed block in the running context's cache. false: it has to be free_large(). As allocate_large_lightly().
 [[nodiscard]] bool free_large_lightly(Run* run);
 

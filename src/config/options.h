@@ -25,6 +25,7 @@ enum class BackgroundThread : std::int64_t { kOff, kOn, kAuto };
 enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
+enum class OnMisuse : std::int64_t { kAbort, kWarn, kHook };
 enum class Check : std::int64_t { kOff, kOn, kTier };  // kTier: as `tier` has it, until load() knows
 
 // A number that one thread may change while others read it. Whoever reads the old one goes by it for a moment longer.
@@ -75,6 +76,7 @@ struct Options {
   Setting leaks;              // Leaks
   Setting guards;             // one in so many small objects is guarded; 0: none
   Setting report;             // Report
+  Setting misuse;             // OnMisuse
   Setting canary;             // Check
   Setting zero;               // Check
   Setting quarantine;         // offers of its slab that a freed object waits for at least; kByTier
@@ -143,7 +145,9 @@ inline constexpr OptionInfo kOptions[] = {
     {"guards", &Options::guards, nullptr, false, 0, 1000000000, 65536,
      "one in so many small objects is guarded, so that an overflow or a use after free is found; 0 none, 1 all"},
     {"report", &Options::report, "line|stack", false, 0, 1, 0,
-     "stack: a report of misuse says also where it was called from; of guarded objects it always does"},
+     "stack: a report of misuse says also where it was called from; of guarded and sampled objects it always does"},
+    {"misuse", &Options::misuse, "abort|warn|hook", false, 0, 2, 0,
+     "what follows a report of misuse: abort(); warn: the call does nothing and the program goes on; hook: it decides"},
     {"canary", &Options::canary, "0|1|tier", false, 0, 2, 2,
      "1: a secret word behind each small object, looked at when it is freed"},
     {"zero", &Options::zero, "0|1|tier", false, 0, 2, 2,
@@ -204,6 +208,7 @@ inline BackgroundThread background_thread() { return options.background_thread.a
 inline Cache cache() { return options.cache.as<Cache>(); }
 inline Leaks leaks() { return options.leaks.as<Leaks>(); }
 inline Report report_kind() { return options.report.as<Report>(); }
+inline OnMisuse on_misuse() { return options.misuse.as<OnMisuse>(); }
 inline PrintStats print_stats() { return options.print_stats.as<PrintStats>(); }
 
 }  // namespace brimful::config

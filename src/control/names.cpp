@@ -16,6 +16,7 @@
 #include "config/build.h"
 #include "config/options.h"
 #include "control/numbers.h"
+#include "meta/misuse.h"
 #include "os/calls.h"
 #include "pages/limit.h"
 #include "pages/purger.h"
@@ -151,6 +152,17 @@ int background_threads(std::uint32_t /*which*/, std::uint64_t& value) {
   return 0;
 }
 
+template <meta::Misuse kKind>
+int misuse_reports(std::uint32_t /*which*/, std::uint64_t& value) {
+  value = meta::misuse_count(kKind);
+  return 0;
+}
+
+int all_misuse_reports(std::uint32_t /*which*/, std::uint64_t& value) {
+  value = meta::misuse_count();
+  return 0;
+}
+
 int is_sampling(std::uint32_t /*which*/, std::uint64_t& value) {
   value = slots::sample_interval() != 0 ? 1 : 0;
   return 0;
@@ -210,7 +222,8 @@ int set_any_option(std::uint32_t which, std::uint64_t value) {
   const bool is_limit = info.field == &Options::limit || info.field == &Options::soft_limit;
   const bool is_interval = info.field == &Options::prof;
   const bool is_number = info.field == &Options::purge_delay_ms || info.field == &Options::muzzy_delay_ms ||
-                         info.field == &Options::release_rate || info.field == &Options::background_thread;
+                         info.field == &Options::release_rate || info.field == &Options::background_thread ||
+                         info.field == &Options::misuse;
   if (!is_limit && !is_interval && !is_number) return EPERM;
   if (chosen < info.least || chosen > info.most) return EINVAL;
   options.*info.field = chosen;
@@ -311,6 +324,18 @@ constexpr Entry kEntries[] = {
     {"stats.arenas.#.large.allocated", Type::kSize, number<&N::large>, nullptr},
     {"stats.arenas.#.bins.@.curregs", Type::kSize, class_number<&stats::ClassUse::live>, nullptr},
     {"stats.arenas.#.bins.@.curslabs", Type::kSize, class_number<&stats::ClassUse::slabs>, nullptr},
+
+    {"stats.misuse.reports", Type::kU64, all_misuse_reports, nullptr},
+    {"stats.misuse.double_free", Type::kU64, misuse_reports<meta::Misuse::kDoubleFree>, nullptr},
+    {"stats.misuse.interior_pointer", Type::kU64, misuse_reports<meta::Misuse::kInteriorPointer>, nullptr},
+    {"stats.misuse.misaligned_pointer", Type::kU64, misuse_reports<meta::Misuse::kMisalignedPointer>, nullptr},
+    {"stats.misuse.foreign_pointer", Type::kU64, misuse_reports<meta::Misuse::kForeignPointer>, nullptr},
+    {"stats.misuse.wrong_size", Type::kU64, misuse_reports<meta::Misuse::kWrongSize>, nullptr},
+    {"stats.misuse.use_after_free", Type::kU64, misuse_reports<meta::Misuse::kUseAfterFree>, nullptr},
+    {"stats.misuse.buffer_overflow", Type::kU64, misuse_reports<meta::Misuse::kBufferOverflow>, nullptr},
+    {"stats.misuse.buffer_underflow", Type::kU64, misuse_reports<meta::Misuse::kBufferUnderflow>, nullptr},
+    {"stats.misuse.use_after_destroy", Type::kU64, misuse_reports<meta::Misuse::kUseAfterDestroy>, nullptr},
+    {"stats.misuse.foreign_heap", Type::kU64, misuse_reports<meta::Misuse::kForeignHeap>, nullptr},
 
     {"brimful.%", Type::kSigned, any_option, set_any_option},
 };

@@ -11,6 +11,7 @@
 #include "meta/block.h"
 #include "meta/guard_record.h"
 #include "meta/live_map.h"
+#include "meta/misuse.h"
 #include "meta/sample_record.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
@@ -199,6 +200,8 @@ struct Anatomy {
       number("option.initial", offsetof(config::OptionInfo, initial)),
       variable("samples.control", &meta::sample_control),
       variable("guards.pool", &meta::guard_pool),
+      variable("misuse.counts", &meta::misuse_counts),
+      number("misuse.kinds", meta::kMisuseKinds),
   };
   static constexpr std::uint32_t kCount = sizeof kEntries / sizeof kEntries[0];
 

@@ -110,9 +110,8 @@ std::uint32_t some_avg10(const char* text) {
 
 void find_memory_group(MemoryGroup& into, const CgroupPlaces& places) {
   into.mount_length = 0;
-  char text[4096];
-  if (read_small_file(places.membership, text, sizeof text) <= 0) return;
-  for (const char* line = text; *line != '\0';) {
+  if (read_small_file(places.membership, into.membership, sizeof into.membership) <= 0) return;
+  for (const char* line = into.membership; *line != '\0';) {
     const char* end = end_of_line(line);
     bool is_unified = false;
     const char* path = path_of(line, end, &is_unified);

@@ -25,12 +25,13 @@ struct CgroupPlaces {
   const char* memory = "/sys/fs/cgroup/memory";  // v1, by the usual mount
 };
 
-// A group of the memory controller.
+// A group of the memory controller. Larger than a thread's stack has room for: not to be made there by the allocator.
 struct MemoryGroup {
   static constexpr std::size_t kMostPath = 1024;
   char folder[kMostPath];    // of the group, without '/' at its end
   std::size_t mount_length;  // how much of it is the mount; 0: no group is known
   bool is_unified;
+  char membership[4096];  // the file that names the group, while it is read
 };
 
 struct GroupLimits {

@@ -91,6 +91,11 @@ std::uint64_t dynamic_linker() {
   return getauxval(AT_BASE);
 }
 
+std::uint64_t program_entry() {
+  const ErrnoGuard guard;
+  return getauxval(AT_ENTRY);
+}
+
 std::uint64_t process_random() {
   const ErrnoGuard guard;
   const auto* bytes = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));

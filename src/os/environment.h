@@ -24,6 +24,9 @@ std::size_t address_space_left();
 // The address at which the kernel mapped the dynamic linker; 0: a static program, or one that the linker was told to run.
 std::uint64_t dynamic_linker();
 
+// Where the program's own code begins, as opposed to that of its libraries.
+std::uint64_t program_entry();
+
 // 16 random bytes the kernel gave this process, folded to 8. The same value at each call.
 std::uint64_t process_random();
 

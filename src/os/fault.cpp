@@ -27,7 +27,7 @@ void on_fault(int, siginfo_t* info, void* context) {
   const FaultReport report = reporter.load(std::memory_order_relaxed);  // relaxed: set before the handler was
   const bool is_fault = info->si_code > 0 && info->si_code != SI_KERNEL;
   const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
-  if (is_fault && report != nullptr) report(address, arch::fault_of(context));
+  if (is_fault && report != nullptr && report(address, arch::fault_of(context)) == FaultAnswer::kGoOn) return;
   take_default_action();
   // What was sent by kill(2) doesn't come again by itself. It is held back until we return.
   if (info->si_code <= 0) syscall(SYS_rt_tgsigqueueinfo, syscall(SYS_getpid), syscall(SYS_gettid), SIGSEGV, info);

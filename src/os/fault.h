@@ -19,9 +19,14 @@
 
 namespace brimful::os {
 
-// Called on the thread that faulted, in the handler. false: not one of ours. true: it has been reported; the instruction
-// is tried again, so it faults for good.
-using FaultReport = bool (*)(std::uint64_t address, const arch::Fault& fault);
+enum class FaultAnswer : std::uint8_t {
+  kNotOurs,
+  kEnd,   // it has been reported; the instruction is tried again, and faults for good
+  kGoOn,  // the instruction may access the address now
+};
+
+// Called on the thread that faulted, in the handler.
+using FaultReport = FaultAnswer (*)(std::uint64_t address, const arch::Fault& fault);
 
 // Two system calls. false: the program has a handler of its own, so faults are its own, too. Any moment. errno is kept.
 bool watch_faults(FaultReport report);

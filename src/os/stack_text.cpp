@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "arch/fault.h"
 #include "arch/stack.h"
 #include "arch/system_call.h"
@@ -47,7 +49,9 @@ struct Places {
   std::size_t file_count;
   char text[4096];
 };
-BRIMFUL_ZEROS_COLD constinit Places found = {};
+BRIMFUL_ZEROS_COLD constinit Places found = {};  // of the thread that `reporter` names
+constinit std::atomic<std::uint32_t> reporter{0};
+constexpr std::uint64_t kWaitMs = 1000;  // for a thread that may be the one that forked this process
 
 struct Mapping {
   std::uint64_t start;
@@ -189,22 +193,39 @@ void print_stack(const char* title, std::size_t number, const File* own, bool ha
 
 }  // namespace
 
+bool begin_stacks() {
+  const std::uint32_t self = thread_id();
+  const std::uint64_t began_ms = calls.now_ms();
+  std::uint32_t expected = 0;
+  // pairs with: end_stacks() (what the last one wrote)
+  while (!reporter.compare_exchange_weak(expected, self, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {  // relaxed: tried again
+    if (expected == self || calls.now_ms() - began_ms > kWaitMs) return false;
+    expected = 0;
+    calls.yield();
+  }
+  return true;
+}
+
+void end_stacks() { reporter.store(0, std::memory_order_release); }  // pairs with: begin_stacks() (what we wrote)
+
 void report_stacks(const StackWords* stacks, std::size_t count) {
   found.count = 0;
   found.file_count = 0;
   for (std::size_t n = 0; n < count; ++n) collect(stacks[n], n, kMostPlaces / (count + 1));
   // The library's own calls are left out, where it is a file of its own.
   add_place(reinterpret_cast<std::uint64_t>(&report_stacks), count, false);
+  add_place(program_entry(), count, false);
   const bool has_maps = look_up_places();
-  const File* own = dynamic_linker() != 0 ? found.places[found.count - 1].file : nullptr;
+  const File* own = found.places[found.count - 2].file;
+  if (own == found.places[found.count - 1].file) own = nullptr;
   for (std::size_t n = 0; n < count; ++n) print_stack(stacks[n].title, n, own, has_maps);
 }
 
-void report_own_stack(const char* title) {
+StackWords own_stack(const char* title, const void* frame) {
   constexpr std::size_t kWords = 512;
-  const auto sp = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) & -sizeof(std::uint64_t);
-  const StackWords stack = {title, 0, 0, reinterpret_cast<const std::uint64_t*>(sp), readable_words(sp, kWords)};
-  report_stacks(&stack, 1);
+  const auto sp = reinterpret_cast<std::uint64_t>(frame) & -sizeof(std::uint64_t);
+  return {title, 0, 0, reinterpret_cast<const std::uint64_t*>(sp), readable_words(sp, kWords)};
 }
 
 std::size_t readable_words(std::uint64_t sp, std::size_t most) {

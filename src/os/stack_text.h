@@ -23,11 +23,15 @@ struct StackWords {
 };
 
 // Writes each stack's title and its calls to standard error, the innermost first, at most 12. Reads /proc/self/maps once; where it
-// can't, addresses stand alone. One thread at a time. No lock, no allocation.
+// can't, addresses stand alone. No allocation. Between begin_stacks() and end_stacks().
 void report_stacks(const StackWords* stacks, std::size_t count);
 
-// The same for the calling thread, now.
-void report_own_stack(const char* title);
+// One thread at a time writes stacks. false: after a second another thread still did, or a handler interrupted it.
+[[nodiscard]] bool begin_stacks();
+void end_stacks();
+
+// The stack of the calling thread from `frame` (__builtin_frame_address(0)) on, as far as it can be read: 4 KiB at most.
+StackWords own_stack(const char* title, const void* frame);
 
 // How many words can be read from `sp` on, at most `most`. A system call for each page.
 std::size_t readable_words(std::uint64_t sp, std::size_t most);

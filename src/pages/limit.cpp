@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/compiler.h"
 #include "config/options.h"
 #include "os/calls.h"
 #include "pages/heap.h"
@@ -20,6 +21,8 @@ constexpr std::uint64_t kReclaimEveryMs = 1000;
 
 constinit std::atomic<bool> reclaim_ordered{false};
 constinit std::atomic<std::uint64_t> next_reclaim_ms{0};
+
+BRIMFUL_ZEROS_COLD constinit os::MemoryGroup own_group = {};  // under the heap lock
 
 bool is_auto(std::int64_t option) { return option == config::kAutoBytes; }
 
@@ -60,9 +63,8 @@ Limits wanted_limits(const os::GroupLimits& group) {
 BRIMFUL_COLD void choose_limits() {
   os::GroupLimits group = {os::kNoLimit, os::kNoLimit};
   if (is_auto(config::options.limit) || is_auto(config::options.soft_limit)) {
-    os::MemoryGroup own;
-    os::find_memory_group(own, os::CgroupPlaces());
-    group = os::group_limits(own);
+    os::find_memory_group(own_group, os::CgroupPlaces());
+    group = os::group_limits(own_group);
   }
   limits = wanted_limits(group);
 }

@@ -46,8 +46,17 @@ std::uint64_t where_the_kernel_maps() {
   return reinterpret_cast<std::uintptr_t>(probe);
 }
 
+// Whether there is room for `bytes` anywhere.
+bool has_room(std::size_t bytes) {
+  void* probe = os::calls.map(0, bytes, os::Access::kNone);
+  if (probe != nullptr) os::calls.unmap(reinterpret_cast<std::uintptr_t>(probe), bytes);
+  return probe != nullptr;
+}
+
 // Maps `bytes` at an address that is `image` modulo `modulus`, near the kernel's own choice: below it, where Linux has
-// room, else above (emulators that hand addresses out upwards). 0 on failure.
+// room, else above (emulators that hand addresses out upwards). 0 on failure. Where one place is refused it is asked whether
+// it was the place: a system that has no room refuses all 48 of them, for each of the sizes and spans that are tried, and
+// for each malloc.
 std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_t modulus) {
   const std::uint64_t near = where_the_kernel_maps();
   if (near == 0) return 0;
@@ -56,6 +65,7 @@ std::uint64_t map_congruent(std::size_t bytes, std::uint64_t image, std::uint64_
   std::uint64_t above = round_up(near, modulus) + image;
   for (int i = 0; i < kPlacesToTry && below >= modulus; ++i, below -= modulus) {
     if (os::calls.map(below, bytes, os::Access::kNone) != nullptr) return below;
+    if (i == 0 && !has_room(bytes)) return 0;
   }
   for (int i = 0; i < kPlacesToTry; ++i, above += modulus) {
     if (os::calls.map(above, bytes, os::Access::kNone) != nullptr) return above;

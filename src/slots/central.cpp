@@ -96,8 +96,7 @@ void publish(Slab* slab) {
 // frees of its objects come through the remote masks.
 std::uint64_t Central::take_from_shared() {
   for (unsigned g = 0; g < shared_->groups; ++g) {
-    const std::uint64_t told = collect_remote(shared_, g);
-    check_collected(shared_, g, told);
+    const std::uint64_t told = without_twice(shared_, g, collect_remote(shared_, g));
     const std::uint64_t free = owner_bits(shared_, g) | told;
     if (free == 0) continue;
     const auto bit = static_cast<unsigned>(std::countr_zero(free));
@@ -120,8 +119,10 @@ void* Central::allocate_shared(ClassId size_class) {
         return reinterpret_cast<void*>(object);
       }
       shared_->last_owner.store(kOwnerShared, std::memory_order_relaxed);  // relaxed: the store below publishes it
-      // pairs with: publish() (our words); a remote free that misses this state is caught by the check below
-      shared_->owner.store(kOwnerDetached, std::memory_order_seq_cst);
+      // pairs with: publish() (our words)
+      shared_->owner.store(kOwnerDetached, std::memory_order_release);
+      // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
+      std::atomic_thread_fence(std::memory_order_seq_cst);
       if (has_free(shared_)) {
         std::uint32_t expected = kOwnerDetached;
         // pairs with: publish() (who loses this race leaves the slab to the other)

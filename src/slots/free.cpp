@@ -5,7 +5,7 @@
 // A free of another context's object goes into a magazine (slots/magazine.h), and from there to the owner, all objects of
 // a group by ONE fetch_or on its remote mask. A second free of the same object is found by these looks: the slab's own
 // words (the owner freed it), the remote mask (told before), the magazine, and the old value of the fetch_or; and once
-// more at the words when bits leave a magazine or a remote mask (check_collected), for frees that raced.
+// more at the words when bits leave a magazine or a remote mask (without_twice), for frees that raced.
 #include "meta/misuse.h"
 #include "slots/central.h"
 #include "slots/front_end.h"
@@ -75,8 +75,8 @@ bool tell_under_lock(Slab* slab, std::uint32_t owner, unsigned group, std::uint6
 bool is_worth_publishing(Slab* slab, unsigned groups) {
   unsigned free = 0;
   for (unsigned g = 0; g < groups; ++g) {
-    // pairs with: tell_owner() (nothing: only a count)
-    free += count_ones(owner_bits(slab, g) | slab->remote(g, groups).load(std::memory_order_acquire));
+    // pairs with: tell_owner() (of two that told different groups, one sees both)
+    free += count_ones(owner_bits(slab, g) | slab->remote(g, groups).load(std::memory_order_seq_cst));
   }
   return free * 4 >= groups * kGroupObjects;
 }
@@ -109,9 +109,13 @@ arch::Outcome free_own(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   // pairs with: tell_owner() (the object's last use)
-  if (mark != 0 && (slab->remote(group).load(std::memory_order_acquire) & bit) != 0) report_twice(slab, group, bit);
-  const arch::Outcome outcome = arch::brimful_seq_free(slab, index, mark);
-  if (outcome == arch::Outcome::kAlreadySet) report_twice(slab, group, bit);
+  const bool is_told = mark != 0 && (slab->remote(group).load(std::memory_order_acquire) & bit) != 0;
+  const arch::Outcome outcome =
+      BRIMFUL_UNLIKELY(is_told) ? arch::Outcome::kAlreadySet : arch::brimful_seq_free(slab, index, mark);
+  if (BRIMFUL_UNLIKELY(outcome == arch::Outcome::kAlreadySet)) {
+    report_twice(slab, group, bit);
+    return arch::Outcome::kDone;
+  }
   // relaxed: lossy by design, as in the fast path
   if (outcome == arch::Outcome::kGroupFree && slab->countdown.fetch_sub(1, std::memory_order_relaxed) > 1) {
     return arch::Outcome::kDone;
@@ -126,9 +130,15 @@ void tell_owner(Slab* slab, unsigned group, std::uint64_t mask) {
   const unsigned groups = slab->groups;
   // While an object lies in a magazine its slab can't be given back, unless its owner freed the object, too.
   // pairs with: release_slab()
-  if (BRIMFUL_UNLIKELY(slab->owner.load(std::memory_order_acquire) == kOwnerReleased)) report_twice(slab, group, mask);
+  if (BRIMFUL_UNLIKELY(slab->owner.load(std::memory_order_acquire) == kOwnerReleased)) {
+    return report_twice(slab, group, mask);
+  }
   const std::uint64_t own = owner_bits(slab, group);
-  if (BRIMFUL_UNLIKELY((own & mask) != 0)) report_twice(slab, group, own & mask);
+  if (BRIMFUL_UNLIKELY((own & mask) != 0)) {
+    report_twice(slab, group, own & mask);
+    mask &= ~own;
+    if (mask == 0) return;
+  }
   std::uint64_t before =
       slab->remote(group).load(std::memory_order_relaxed);  // relaxed: decides where to look, no more
   if ((own | before | mask) == kAllFree && tell_last_of_group(slab, group, mask, &before)) {
@@ -154,14 +164,14 @@ void free_remote(Slab* slab, std::uint64_t index) {
   if (keep_with_room(slab, index)) return;
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) return report_twice(slab, group, bit);
   tell_owner(slab, group, bit);
 }
 
 void free_nested(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
-  if ((free_bits(slab, group) & bit) != 0) report_twice(slab, group, bit);
+  if ((free_bits(slab, group) & bit) != 0) return report_twice(slab, group, bit);
   count(Event::kTell);
   // pairs with: collect_remote() (the object's last use)
   const std::uint64_t before = slab->remote(group).fetch_or(bit, std::memory_order_seq_cst);

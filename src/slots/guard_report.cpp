@@ -3,13 +3,9 @@
 // slots/guard_report.h. Tests match the beginning of these lines.
 #include "slots/guard_report.h"
 
-#include <stdlib.h>
-
-#include <atomic>
-
+#include "meta/misuse.h"
 #include "os/calls.h"
 #include "os/probe.h"
-#include "os/report.h"
 #include "os/stack_text.h"
 #include "slots/guards.h"
 
@@ -18,13 +14,7 @@ namespace {
 
 using meta::GuardRecord;
 using meta::GuardState;
-
-constinit std::atomic<bool> is_reporting{false};
-
-// The first thread goes on, others wait for its end, which is the process's.
-void begin_report() {
-  while (is_reporting.exchange(true, std::memory_order_relaxed)) os::calls.yield();  // relaxed: nothing is published
-}
+using meta::Misuse;
 
 const void* as_pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
@@ -49,93 +39,74 @@ Line& describe_place(Line& line, const GuardRecord& record, std::uint64_t addres
   return describe(line, record);
 }
 
-os::StackWords words_of(const char* title, const GuardRecord& record, const meta::SampleStack& stack) {
-  const char* top = reinterpret_cast<const char*>(&record) + stack.stack_offset;
-  return {title, 0, 0, reinterpret_cast<const std::uint64_t*>(top), stack.stack_bytes / sizeof(std::uint64_t)};
-}
-
-// The stack of what is going on, then those of the record.
-void report_all_stacks(const os::StackWords& now, const GuardRecord* record) {
-  Line allocated;
-  Line freed;
-  os::StackWords stacks[3] = {now};
-  std::size_t count = 1;
-  if (record != nullptr) {
-    allocated << "allocated by thread " << record->allocation.tid << ":";
-    stacks[count++] = words_of(allocated.data(), *record, record->allocation);
-  }
-  if (record != nullptr && state_of(*record) == GuardState::kFreed) {
-    freed << "freed by thread " << record->release.tid << ":";
-    stacks[count++] = words_of(freed.data(), *record, record->release);
-  }
-  os::report_stacks(stacks, count);
-}
-
-// Words of a stack that are looked through.
-constexpr std::size_t kWords = 512;
-
-[[noreturn]] void end_with_stacks(const char* call, const GuardRecord* record) {
-  const auto sp = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) & -sizeof(std::uint64_t);
-  Line title;
-  title << call << " called by thread " << os::thread_id() << ":";
-  report_all_stacks({title.data(), 0, 0, reinterpret_cast<const std::uint64_t*>(sp), os::readable_words(sp, kWords)},
-                    record);
-  abort();
+meta::History history_of(const GuardRecord* record) {
+  if (record == nullptr) return {};
+  return {record, &record->allocation, state_of(*record) == GuardState::kFreed ? &record->release : nullptr};
 }
 
 }  // namespace
 
-bool report_fault(std::uint64_t address, const arch::Fault& fault) {
-  if (!is_guarded(address)) return false;
+os::FaultAnswer report_fault(std::uint64_t address, const arch::Fault& fault) {
+  if (!is_guarded(address)) return os::FaultAnswer::kNotOurs;
   const GuardRecord* record = nearest_guarded(address);
-  if (record == nullptr) return false;
-  begin_report();
+  if (record == nullptr) return os::FaultAnswer::kNotOurs;
   const bool is_inside = address >= record->address && address < record->address + record->bytes;
   const bool is_freed = state_of(*record) == GuardState::kFreed || state_of(*record) == GuardState::kEnding;
-  const char* const kind = is_freed                    ? "use after free: "
-                           : address < record->address ? "buffer underflow: "
-                                                       : "buffer overflow: ";
-  const char* const access = fault.access == arch::Access::kWrite  ? "write to "
-                             : fault.access == arch::Access::kRead ? "read from "
-                                                                   : "access to ";
+  const Misuse kind = is_freed                    ? Misuse::kUseAfterFree
+                      : address < record->address ? Misuse::kBufferUnderflow
+                                                  : Misuse::kBufferOverflow;
+  const char* const access = fault.access == arch::Access::kWrite  ? "write to"
+                             : fault.access == arch::Access::kRead ? "read from"
+                                                                   : "access to";
+  const meta::Report report = {kind, access, address, record->address, record->bytes, history_of(record)};
   Line line;
-  describe_place(line << kind << access << as_pointer(address) << ", ", *record, address);
+  line << meta::kMisuseNames[static_cast<std::size_t>(kind)] << ": " << access << " " << as_pointer(address) << ", ";
+  describe_place(line, *record, address);
   if (is_freed) line << (is_inside ? ", which is free" : ", which is free (or of an object before it)");
-  os::report(line);
   Line title;
   title << "the access, by thread " << os::thread_id() << ":";
-  report_all_stacks({title.data(), fault.ip, fault.link, reinterpret_cast<const std::uint64_t*>(fault.sp),
-                     os::readable_words(fault.sp, kWords)},
-                    record);
-  return true;
+  os::StackWords now = os::own_stack(title.data(), reinterpret_cast<const void*>(fault.sp));
+  now.first = fault.ip;
+  now.link = fault.link;
+  if (!meta::tell_fault(report, line, now)) return os::FaultAnswer::kEnd;
+  return open_guard_page(address) ? os::FaultAnswer::kGoOn : os::FaultAnswer::kEnd;
 }
 
 void report_bad_guarded(std::uint64_t address, const GuardRecord* record, const char* call) {
-  begin_report();
-  Line line;
   if (record != nullptr) {
     const bool is_free = call[0] == 'f';
-    line << (is_free ? "double free: " : "use after free: ") << call << "(" << as_pointer(address) << "): ";
-    describe(line, *record) << " is already free";
-  } else {
-    record = nearest_guarded(address);
-    line << (address % kObjectAlignment != 0 ? "misaligned pointer: " : "interior pointer: ") << call << "("
-         << as_pointer(address) << "): ";
-    if (record != nullptr) describe_place(line, *record, address);
-    if (record == nullptr) line << "no object was ever there";
+    const meta::Report report = {is_free ? Misuse::kDoubleFree : Misuse::kUseAfterFree,
+                                 call,
+                                 address,
+                                 address,
+                                 record->bytes,
+                                 history_of(record)};
+    Line line = meta::begin_line(report);
+    return meta::tell(report, describe(line, *record) << " is already free");
   }
-  os::report(line);
-  end_with_stacks(call, record);
+  record = nearest_guarded(address);
+  const bool is_misaligned = address % kObjectAlignment != 0;
+  meta::Report report = {is_misaligned ? Misuse::kMisalignedPointer : Misuse::kInteriorPointer, call, address};
+  if (record != nullptr) {
+    report.object = record->address;
+    report.bytes = record->bytes;
+    report.history = history_of(record);
+  }
+  Line line = meta::begin_line(report);
+  record != nullptr ? describe_place(line, *record, address) : line << "no object was ever there";
+  meta::tell(report, line);
 }
 
 void report_changed(const GuardRecord& record, std::uint64_t address, const char* call) {
-  begin_report();
-  Line line;
-  line << (address < record.address ? "buffer underflow: " : "buffer overflow: ") << call << "("
-       << as_pointer(record.address) << "): the byte at " << as_pointer(address) << " was written to, ";
-  describe_place(line, record, address);
-  os::report(line);
-  end_with_stacks(call, &record);
+  const meta::Report report = {address < record.address ? Misuse::kBufferUnderflow : Misuse::kBufferOverflow,
+                               call,
+                               record.address,
+                               record.address,
+                               record.bytes,
+                               history_of(&record)};
+  Line line = meta::begin_line(report);
+  line << "the byte at " << as_pointer(address) << " was written to, ";
+  meta::tell(report, describe_place(line, record, address));
 }
 
 }  // namespace brimful::slots

@@ -81,7 +81,7 @@ bool make_pool() {
   }
   os::calls.name(start, pages + records, "brimful guards");
   os::watch_faults(report_fault);
-  guard_pool.start = start;
+  std::atomic_ref(guard_pool.start).store(start, std::memory_order_relaxed);  // relaxed: published by the bytes
   guard_pool.slots = slots;
   guard_pool.page_bytes = static_cast<std::uint32_t>(page);
   guard_pool.records = start + pages;
@@ -241,19 +241,26 @@ void* allocate_guarded(std::size_t requested) {
   return reinterpret_cast<void*>(record.address);
 }
 
-GuardRecord& guarded_at(std::uint64_t address, const char* call) {
+GuardRecord* guarded_at(std::uint64_t address, const char* call) {
   GuardRecord* record = record_at(address);
-  if (record == nullptr || state_of(*record) != GuardState::kLive) report_bad_guarded(address, record, call);
-  return *record;
+  if (record != nullptr && state_of(*record) == GuardState::kLive) return record;
+  report_bad_guarded(address, record, call);
+  return nullptr;
+}
+
+bool open_guard_page(std::uint64_t address) {
+  return os::calls.commit(round_down(address, guard_pool.page_bytes), guard_pool.page_bytes);
 }
 
 void free_guarded(std::uint64_t address, const char* call) {
-  GuardRecord& record = guarded_at(address, call);
+  GuardRecord* live = guarded_at(address, call);
+  if (live == nullptr) return;
+  GuardRecord& record = *live;
   auto state = static_cast<std::uint32_t>(GuardState::kLive);
   // pairs with: state_of() (the object's last use); of frees that race, one gets it
   if (!record.state.compare_exchange_strong(state, static_cast<std::uint32_t>(GuardState::kEnding),
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
-    report_bad_guarded(address, &record, call);
+    return report_bad_guarded(address, &record, call);
   }
   const std::uint32_t slot = slot_of(address);
   check_beside(record, guard_page(slot), call);

@@ -56,11 +56,13 @@ void* allocate_guarded(std::size_t requested);
 inline bool is_guarded(std::uint64_t address) {
   // pairs with: make_pool() (the start)
   const std::uint64_t bytes = meta::guard_pool.bytes.load(std::memory_order_acquire);
-  return address - meta::guard_pool.start < bytes;
+  // relaxed: ordered by the bytes; with 0 of them any start will do
+  return address - std::atomic_ref(meta::guard_pool.start).load(std::memory_order_relaxed) < bytes;
 }
 
-// The record of the live object that starts at the address, which is_guarded(); reports anything else as misuse by `call`.
-meta::GuardRecord& guarded_at(std::uint64_t address, const char* call);
+// The record of the live object that starts at the address, which is_guarded(); nullptr: anything else, which has been
+// reported as misuse by `call`.
+meta::GuardRecord* guarded_at(std::uint64_t address, const char* call);
 
 // The object's free(). Takes no lock. Any moment. Reports what is none, and what was written beside the object.
 void free_guarded(std::uint64_t address, const char* call);
@@ -77,6 +79,9 @@ GuardedUse guarded_use();
 // The record of slot n, and the first byte of its page.
 meta::GuardRecord& guard_record(std::uint32_t slot);
 std::uint64_t guard_page(std::uint32_t slot);
+
+// Lets the program access the page of an address that is_guarded(). One system call. Any moment.
+bool open_guard_page(std::uint64_t address);
 
 // What a fault at this address is about: the record that is nearest, or nullptr where none was ever used.
 meta::GuardRecord* nearest_guarded(std::uint64_t address);

@@ -121,10 +121,10 @@ UserHeap* heap_of_number(std::uint32_t number) {
   return chunk[number % kChunkHeaps].load(std::memory_order_acquire);  // pairs with: make_structure()
 }
 
-UserHeap& heap_of(HeapHandle handle, const char* call) {
+UserHeap* heap_of(HeapHandle handle, const char* call) {
   UserHeap* heap = heap_of_number(static_cast<std::uint32_t>(handle) & kMaxNumber);
   if (BRIMFUL_UNLIKELY(heap == nullptr)) meta::report_bad_heap(call, handle, false);
-  return *heap;
+  return heap;
 }
 
 void report_closed(const UserHeap& heap, HeapHandle handle, const char* call) {

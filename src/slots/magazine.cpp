@@ -42,21 +42,27 @@ bool is_foreign(const Slab* slab, std::uint32_t id) {
   return owner_id(owner) != id && owner != kOwnerShared && owner != kOwnerReleased;
 }
 
+// kDone: also of one that is free already, which has been reported.
 arch::Outcome push(Context* context, Slab* slab, std::uint64_t index) {
   const Place place = place_of(index);
-  if ((free_bits(slab, place.group) & place.bit) != 0) meta::report_double_free("free", *slab, index);
-  const arch::Outcome pushed = arch::brimful_seq_magazine_push(context, slab->size_class, slab->object(index));
-  if (pushed == arch::Outcome::kAlreadySet) meta::report_double_free("free", *slab, index);
-  return pushed;
+  const bool is_free = (free_bits(slab, place.group) & place.bit) != 0;
+  const arch::Outcome pushed = BRIMFUL_UNLIKELY(is_free)
+                                   ? arch::Outcome::kAlreadySet
+                                   : arch::brimful_seq_magazine_push(context, slab->size_class, slab->object(index));
+  if (BRIMFUL_LIKELY(pushed != arch::Outcome::kAlreadySet)) return pushed;
+  meta::report_double_free("free", *slab, index);
+  return arch::Outcome::kDone;
 }
 
-// The slab of an object in a magazine. It can't be given back meanwhile, unless its owner freed the object, too.
+// The slab of an object in a magazine. It can't be given back meanwhile, unless its owner freed the object, too: nullptr,
+// and the second free has been reported.
 Slab* slab_of(std::uint64_t object, ClassId size_class) {
   Header* header = meta::header_of(object);
   auto* slab = static_cast<Slab*>(header);
   if (BRIMFUL_UNLIKELY(header->kind != Kind::kSlab || header->size_class != size_class ||
                        slab->index_of(object) >= slab->count())) {
     meta::report_bad_pointer("free", object, true, nullptr);
+    return nullptr;
   }
   return slab;
 }
@@ -66,6 +72,7 @@ void tell_all(ClassId size_class, std::uint64_t* objects, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (objects[i] == 0) continue;
     Slab* slab = slab_of(objects[i], size_class);
+    if (BRIMFUL_UNLIKELY(slab == nullptr)) continue;
     const std::uint64_t index = slab->index_of(objects[i]);
     const Place place = place_of(index);
     const std::uint64_t base = slab->object(index - index % kGroupObjects);

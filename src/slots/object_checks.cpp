@@ -41,6 +41,7 @@ void check_zeros(std::uint64_t address, std::size_t bytes) {
   const std::size_t offset = first_change(address, bytes);
   if (BRIMFUL_LIKELY(offset == bytes)) return;
   meta::report_written_when_free(address, bytes, offset);
+  memset(words_at(address), 0, bytes);  // as whoever gets it next may rely on
 }
 
 }  // namespace
@@ -75,12 +76,15 @@ void look_before_offer(Slab* slab, unsigned group, std::uint64_t objects) {
   }
 }
 
-void look_before_free(Slab* slab, std::uint64_t index) {
+bool look_before_free(Slab* slab, std::uint64_t index) {
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   // A second free must not clear what is another's by now. tier:hardened has seen it already.
-  if (!config::is_hardened() && BRIMFUL_UNLIKELY((free_bits(slab, group) & bit) != 0)) report_twice(slab, group, bit);
-  if (meta::is_sealed_class(slab->size_class)) return;
+  if (!config::is_hardened() && BRIMFUL_UNLIKELY((free_bits(slab, group) & bit) != 0)) {
+    report_twice(slab, group, bit);
+    return false;
+  }
+  if (meta::is_sealed_class(slab->size_class)) return true;
   const std::uint64_t address = slab->object(index);
   const std::size_t usable = meta::usable_bytes(slab->size_class);
   if (meta::has_canary(slab->size_class)) {
@@ -90,6 +94,7 @@ void look_before_free(Slab* slab, std::uint64_t index) {
     }
   }
   if (config::checks.zero) memset(words_at(address), 0, usable);
+  return true;
 }
 
 }  // namespace checks_detail

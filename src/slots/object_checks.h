@@ -33,7 +33,7 @@ void clear_slab(const Slab* slab);
 
 namespace checks_detail {
 void look_before_offer(Slab* slab, unsigned group, std::uint64_t objects);
-void look_before_free(Slab* slab, std::uint64_t index);
+bool look_before_free(Slab* slab, std::uint64_t index);
 }  // namespace checks_detail
 
 // Objects of the group (a mask), free and out of everybody's reach but the caller's, are going to be handed out. Reports a
@@ -42,9 +42,10 @@ inline void before_offer(Slab* slab, unsigned group, std::uint64_t objects) {
   if (BRIMFUL_UNLIKELY(config::checks.objects)) checks_detail::look_before_offer(slab, group, objects);
 }
 
-// The object is being freed: still its last user's, and from here on nobody's. Reports a write past its end.
-inline void before_free(Slab* slab, std::uint64_t index) {
-  if (BRIMFUL_UNLIKELY(config::checks.objects)) checks_detail::look_before_free(slab, index);
+// The object is being freed: still its last user's, and from here on nobody's. Reports a write past its end, which the free
+// goes on behind; false: it was free already, which was reported.
+[[nodiscard]] inline bool before_free(Slab* slab, std::uint64_t index) {
+  return BRIMFUL_LIKELY(!config::checks.objects) || checks_detail::look_before_free(slab, index);
 }
 
 }  // namespace brimful::slots

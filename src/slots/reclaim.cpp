@@ -55,8 +55,9 @@ void rehome(Slab* slab) {
   } else {
     // Nobody's: its next frees are remote ones.
     slab->last_owner.store(kOwnerMoving, std::memory_order_relaxed);  // relaxed: the store below publishes it
+    slab->owner.store(kOwnerDetached, std::memory_order_release);  // pairs with: publish() (the words)
     // pairs with: tell_owner() (either it sees the slab detached, or we see its bits)
-    slab->owner.store(kOwnerDetached, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (has_free(slab)) publish(slab);
   }
 }

@@ -236,16 +236,33 @@ Refill refill(Context* context, ClassId size_class) {
   }
 }
 
+// The mask and the word have bits in common: objects that another thread of the context freed since they were looked at. Which
+// these are only the sequence can say, because malloc may have handed them out again by the time we look. `mask` is left
+// with what found no place.
+arch::Outcome place_one_by_one(Slab* slab, unsigned group, Context* context, std::uint64_t& mask) {
+  while (mask != 0) {
+    const std::uint64_t bit = mask & -mask;
+    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[group], bit);
+    if (placed == arch::Outcome::kAlreadySet) {
+      report_twice(slab, group, bit);
+    } else if (placed != arch::Outcome::kDone) {
+      return placed;
+    }
+    mask &= ~bit;
+  }
+  return arch::Outcome::kDone;
+}
+
 // Moves what others freed to the slab's words. false: this thread left the context; what found no place is back.
 bool collect_masks(Slab* slab, Context* context, bool& found) {
   for (unsigned g = 0; g < slab->groups; ++g) {
-    const std::uint64_t mask = collect_remote(slab, g);
+    std::uint64_t mask = collect_remote(slab, g);
     if (mask == 0) continue;
     found = true;
     context->events.count(Event::kCollect);
-    check_collected(slab, g, mask);
-    const arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
-    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) report_twice(slab, g, mask & owner_bits(slab, g));
+    mask = without_twice(slab, g, mask);
+    arch::Outcome placed = arch::brimful_seq_or(context, &slab->words()[g], mask);
+    if (BRIMFUL_UNLIKELY(placed == arch::Outcome::kAlreadySet)) placed = place_one_by_one(slab, g, context, mask);
     if (placed != arch::Outcome::kDone) {
       return_remote(slab, g, mask);
       mark_remote(slab);

@@ -356,7 +356,7 @@ void free_sampled(Slab* slab, std::uint64_t index, bool is_nested) {
   // pairs with: put_back() (the object's last use)
   if ((free_bits(slab, group) & bit) != 0 ||
       (slab->remote(group).fetch_or(bit, std::memory_order_acq_rel) & bit) != 0) {
-    report_twice(slab, group, bit);
+    return report_twice(slab, group, bit);
   }
   end_record(table_of(slab).of[index], is_nested ? meta::kSampleFreeInHandler : 0);
 }
@@ -396,6 +396,26 @@ SampledUse sampled_use() {
   use.requested_bytes = static_cast<std::uint64_t>(requested);
   use.usable_bytes = static_cast<std::uint64_t>(usable);
   return use;
+}
+
+meta::History history_of(std::uint64_t address, const Header* owner) {
+  std::uint32_t slot = 0;
+  std::uint64_t start = 0;
+  if (owner != nullptr && owner->kind == Kind::kSlab && is_sampled(static_cast<const Slab*>(owner))) {
+    const auto& slab = *static_cast<const Slab*>(owner);
+    const std::uint64_t index = (address - slab.start) / slab.bytes;
+    if (index < slab.count()) slot = table_of(&slab).of[index];
+    start = slab.object(index);
+  } else if (owner != nullptr && owner->kind != Kind::kSlab && owner->kind != Kind::kNone) {
+    slot = static_cast<const Run*>(owner)->sample;
+    start = owner->start;
+  }
+  const SampleRecord* record = sample_record(slot);
+  if (record == nullptr || record->address != start) return {};
+  // pairs with: end_change() (the free's stack)
+  const bool is_freed =
+      record->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SampleState::kFreed);
+  return {record, &record->allocation, is_freed ? &record->release : nullptr};
 }
 
 meta::SampleRecord* sample_record(std::uint32_t slot) {

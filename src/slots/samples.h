@@ -25,6 +25,7 @@
 #include <cstdint>
 
 #include "meta/header.h"
+#include "meta/misuse.h"
 #include "meta/sample_record.h"
 #include "sync/mutex.h"
 
@@ -51,6 +52,10 @@ void end_sample(Run* run, std::uint32_t flags);
 
 // Gives back sampled slabs without a live object.
 void release_sampled();
+
+// Who allocated, and perhaps freed, what the address lies in, if that is a sample. `owner`: its slab, its block, or nullptr. For
+// reports: while others take and free samples, a stack may be of another one. No lock.
+meta::History history_of(std::uint64_t address, const Header* owner);
 
 // The record of a slot, or nullptr. For tests and reports.
 meta::SampleRecord* sample_record(std::uint32_t slot);

@@ -18,6 +18,7 @@
 #include "slots/object_checks.h"
 #include "slots/offer_book.h"
 #include "slots/run_stacks.h"
+#include "slots/samples.h"
 #include "slots/sampling.h"
 #include "slots/slab_guard.h"
 
@@ -109,8 +110,10 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
 }
 
 void report_twice(Slab* slab, unsigned group, std::uint64_t mask) {
-  meta::report_double_free("free", *slab,
-                           std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask)));
+  for (; mask != 0; mask &= mask - 1) {
+    const std::uint64_t index = std::uint64_t{group} * kGroupObjects + static_cast<unsigned>(std::countr_zero(mask));
+    meta::report_double_free("free", *slab, index, history_of(slab->object(index), slab));
+  }
 }
 
 void purge_slab(Slab* slab, InUse in_use) {

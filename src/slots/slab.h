@@ -114,25 +114,31 @@ inline std::int32_t busy_groups(Slab* slab) {
   return count > 0 ? count : 1;
 }
 
-// Objects of the group (a mask) are free already and were freed again.
-[[noreturn]] void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
+// Objects of the group (a mask) are free already and were freed again: a report for each, behind which they are free once.
+BRIMFUL_COLD void report_twice(Slab* slab, unsigned group, std::uint64_t mask);
 
 // `mask` are objects that the caller holds between two places: taken from a magazine or the remote mask, not yet put
 // anywhere. The owner's words must not hold them. One that they do was freed twice, by its owner and by another at about the
 // same moment, and neither could see it. No false alarm: when malloc handed the object out, its bit was in neither word
 // (also after an aborted offer: a slot leads to a group only when the offer is complete, which ends with each bit in
 // one word), and since then it has been freed once, by which we hold it.
-inline void check_collected(Slab* slab, unsigned group, std::uint64_t mask) {
+// Returns the mask without them, which is what still has to find a place.
+[[nodiscard]] inline std::uint64_t without_twice(Slab* slab, unsigned group, std::uint64_t mask) {
   const std::uint64_t twice = mask & owner_bits(slab, group);
-  if (BRIMFUL_UNLIKELY(twice != 0)) report_twice(slab, group, twice);
+  if (BRIMFUL_LIKELY(twice == 0)) return mask;
+  report_twice(slab, group, twice);
+  return mask & ~twice;
 }
 
 // The same for a slab whose owner's words nobody else writes now (its context is taken apart, or it is given back): of two
-// such frees one is still in the remote masks.
+// such frees one is still in the remote masks, and is taken out of them.
 inline void check_uncollected(Slab* slab) {
   for (unsigned g = 0; g < slab->groups; ++g) {
     // pairs with: tell_owner() (a report's only interest is the bit)
-    check_collected(slab, g, slab->remote(g).load(std::memory_order_acquire));
+    const std::uint64_t told = slab->remote(g).load(std::memory_order_acquire);
+    const std::uint64_t kept = without_twice(slab, g, told);
+    // relaxed: the objects stay free by the owner's words
+    if (BRIMFUL_UNLIKELY(kept != told)) slab->remote(g).fetch_and(~(told & ~kept), std::memory_order_relaxed);
   }
 }
 

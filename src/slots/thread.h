@@ -25,7 +25,8 @@ struct ThreadState {
   std::uint64_t own_cs;  // target of the cs pointer where there is no rseq area
   std::uint32_t depth;   // slow-path scopes this thread is in: above 1, a signal handler interrupted one
   bool attached;
-  bool gone;  // the exit hook ran
+  bool gone;        // the exit hook ran
+  bool is_in_hook;  // of the program, which a report of misuse has called
   Context* own_context;
   UserHeap* heap;     // the thread's current heap (slots/user_heap.h), nullptr: none, or in an OutsideHeap
   StandIn* stand_in;  // where malloc's hits find that heap's objects (slots/stand_in.h); nullptr: it has no hits

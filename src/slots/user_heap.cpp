@@ -50,9 +50,8 @@ void collect(UserHeap& heap, List<Slab>& list) {
     Slab* next = slab->next;
     Slab* emptied = nullptr;
     for (unsigned g = 0; g < slab->groups && emptied == nullptr; ++g) {
-      const std::uint64_t mask = collect_remote(slab, g);
+      const std::uint64_t mask = without_twice(slab, g, collect_remote(slab, g));
       if (mask == 0) continue;
-      check_collected(slab, g, mask);
       emptied = put_back(heap, slab, g, mask, static_cast<std::int32_t>(count_ones(mask)));
     }
     if (emptied != nullptr) release_slab(emptied);
@@ -163,7 +162,7 @@ void* allocate_in(UserHeap& heap, HeapHandle handle, ClassId size_class, HeapAns
 
 void free_in_heap(Slab* slab, std::uint64_t index) {
   UserHeap* heap = heap_of_number(heap_number(slab));
-  if (BRIMFUL_UNLIKELY(heap == nullptr)) meta::report_double_free("free", *slab, index);
+  if (BRIMFUL_UNLIKELY(heap == nullptr)) return meta::report_double_free("free", *slab, index);
   const auto group = static_cast<unsigned>(index / kGroupObjects);
   const std::uint64_t bit = std::uint64_t{1} << (index % kGroupObjects);
   Slab* emptied = nullptr;
@@ -177,8 +176,8 @@ void free_in_heap(Slab* slab, std::uint64_t index) {
     if (BRIMFUL_LIKELY(is_open && !twice)) emptied = put_back(*heap, slab, group, bit, 1);
     look = is_time_to_look(*heap);
   }
-  if (BRIMFUL_UNLIKELY(!is_open)) meta::report_destroyed("free", slab->object(index));
-  if (BRIMFUL_UNLIKELY(twice)) meta::report_double_free("free", *slab, index);
+  if (BRIMFUL_UNLIKELY(!is_open)) return meta::report_destroyed("free", slab->object(index));
+  if (BRIMFUL_UNLIKELY(twice)) return meta::report_double_free("free", *slab, index);
   if (emptied != nullptr) release_slab(emptied);
   if (BRIMFUL_UNLIKELY(look)) tick();
 }
@@ -227,7 +226,7 @@ void adopt_block(UserHeap& heap, Run* run) {
   link(heap, run);
 }
 
-void leave_heap(Run* run) {
+bool leave_heap(Run* run) {
   UserHeap* heap = heap_of_number(heap_number(run));
   const std::uint64_t start = run->start;
   if (heap != nullptr) {
@@ -235,10 +234,11 @@ void leave_heap(Run* run) {
     if (heap->is_open && heap_number(run) == heap->number) {
       unlink(*heap, run);
       uncount(*heap, run->bytes);
-      return;
+      return true;
     }
   }
   meta::report_destroyed("free", start);
+  return false;
 }
 
 void leave_heap_later(Run* run) {

@@ -115,9 +115,9 @@ class OutsideHeap {
 // Makes a heap. 0: no memory, or there are too many. Takes the list's lock and the heap lock.
 HeapHandle open_heap(std::size_t limit_bytes);
 
-// The heap of a handle, which may be closed by now: whoever takes its lock asks is_good(). Reports a handle whose
-// number no heap ever had. `call` is the function's name. No lock.
-UserHeap& heap_of(HeapHandle handle, const char* call);
+// The heap of a handle, which may be closed by now: whoever takes its lock asks is_good(). nullptr: no heap ever had the
+// handle's number, which has been reported. `call` is the function's name. No lock.
+UserHeap* heap_of(HeapHandle handle, const char* call);
 
 // Caller holds the heap's lock.
 inline bool is_good(const UserHeap& heap, HeapHandle handle) {
@@ -125,7 +125,7 @@ inline bool is_good(const UserHeap& heap, HeapHandle handle) {
 }
 
 // The handle is not good.
-[[noreturn]] void report_closed(const UserHeap& heap, HeapHandle handle, const char* call);
+BRIMFUL_COLD void report_closed(const UserHeap& heap, HeapHandle handle, const char* call);
 
 // The heap of a number, or nullptr. No lock.
 UserHeap* heap_of_number(std::uint32_t number);
@@ -192,7 +192,7 @@ void adopt_block(UserHeap& heap, Run* run);
 
 // The block, whose life the caller has ended, leaves its heap, and its bytes are no longer counted. Reports a closed
 // heap.
-void leave_heap(Run* run);
+[[nodiscard]] bool leave_heap(Run* run);
 
 // For a claimed block of a heap when its lock can't be waited for: the heap's next use frees it.
 void leave_heap_later(Run* run);

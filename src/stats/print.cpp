@@ -10,6 +10,7 @@
 
 #include "config/build.h"
 #include "config/options.h"
+#include "meta/misuse.h"
 #include "os/clock.h"
 #include "pages/heap.h"
 #include "pages/pressure.h"
@@ -87,6 +88,17 @@ void limits_json(Json& json, const Report& report) {
   json.number("soft", report.limits.soft);
   json.number("refusals", report.limits.refusals);
   json.number("memory_is_short", report.is_memory_short ? 1 : 0);
+  json.end();
+}
+
+void misuse_text(Output& out, const Report& report) {
+  if (report.misuse_reports == 0) return;
+  out.left("  reports of misuse", 24).right(report.misuse_reports, 16) << "\n";
+}
+
+void misuse_json(Json& json, const Report& report) {
+  json.begin("misuse");
+  json.number("reports", report.misuse_reports);
   json.end();
 }
 
@@ -234,9 +246,9 @@ struct Section {
 
 // In the order in which they are printed.
 constexpr Section kSections[] = {
-    {process_text, process_json}, {bytes_text, bytes_json},   {coverage_text, coverage_json},
-    {limits_text, limits_json},   {blocks_text, blocks_json}, {resident_text, resident_json},
-    {locks_text, locks_json},     {events_text, events_json},
+    {process_text, process_json},   {bytes_text, bytes_json},   {coverage_text, coverage_json},
+    {limits_text, limits_json},     {misuse_text, misuse_json}, {blocks_text, blocks_json},
+    {resident_text, resident_json}, {locks_text, locks_json},   {events_text, events_json},
 };
 
 void take_report(Report& into) {
@@ -247,6 +259,7 @@ void take_report(Report& into) {
     const sync::MutexLock guard(pages::heap.lock);
     into.limits = pages::limits;
   }
+  into.misuse_reports = meta::misuse_count();
   into.is_memory_short = pages::under_pressure();
   read_coverage(into.coverage);
   take_memory_report(into.memory);

@@ -27,7 +27,8 @@ struct Report {
   MemoryReport memory;
   LockReport locks;
   pages::Limits limits;
-  bool is_memory_short;  // pages/pressure.h
+  bool is_memory_short;          // pages/pressure.h
+  std::uint64_t misuse_reports;  // meta/misuse.h
   std::uint64_t process;
   std::uint64_t run_ms;  // since the process was started, by clock ticks (10 ms)
   bool is_per_cpu;

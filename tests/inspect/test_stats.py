@@ -156,6 +156,7 @@ class Stats(unittest.TestCase):
                 self.assertEqual(pages["reserved"] + pages["huge"], told["reserved"])
                 for key in ("hard", "soft", "refusals"):
                     self.assertEqual(seen["limits"][key], said["limits"][key])
+                self.assertEqual(seen["misuse"], said["misuse"])
                 for key in ("advised", "populated"):
                     self.assertEqual(seen["backing"][key], said["backing"][key])
                 self.assertEqual(seen["locks"]["central"], said["locks"]["central"])

@@ -35,8 +35,14 @@ int main(int argc, char** argv) {
     return survived();
   }
   char* object = guarded_at_end(size);
-  if (strcmp(what, "overflow") == 0) access_it(argv[2], object + size + distance);
-  if (strcmp(what, "in_thread") == 0) run_in_thread(write_in_thread, object + size + distance);
+  if (strcmp(what, "overflow") == 0) {
+    access_it(argv[2], object + size + distance);
+    return survived();
+  }
+  if (strcmp(what, "in_thread") == 0) {
+    run_in_thread(write_in_thread, object + size + distance);
+    return survived();
+  }
   if (strcmp(what, "in_child") == 0) {
     const pid_t child = fork();
     if (child == 0) {

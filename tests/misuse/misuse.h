@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "brimful/misuse.h"
+
 // C23, and the C++ operators under their mangled names; the allocator under test supplies them.
 extern void free_sized(void*, size_t) __attribute__((weak));
 extern void free_aligned_sized(void*, size_t, size_t) __attribute__((weak));
@@ -45,10 +47,60 @@ static inline void* about_to_misuse(const void* pointer) {
   return hide(pointer);
 }
 
+// Whether the heap gives each of many blocks to one owner only, keeps their bytes, and gives the addresses again when they were freed: behind a
+// report that the program survived it has to.
+static inline int is_heap_right(void) {
+  enum { kBlocks = 400 };
+  static const size_t kSizes[] = {1, 16, 61, 64, 100, 1000, 3000, 4096, 32768, 40000, 200000};
+  static unsigned char* blocks[kBlocks];
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kBlocks; ++i) {
+      const size_t size = kSizes[i % (sizeof kSizes / sizeof kSizes[0])];
+      const size_t seen = size < 4096 ? size : 4096;
+      blocks[i] = hide(malloc(size));
+      if (blocks[i] == NULL) return 0;
+      memset(blocks[i], i, seen);
+    }
+    for (int i = 0; i < kBlocks; ++i) {
+      const size_t size = kSizes[i % (sizeof kSizes / sizeof kSizes[0])];
+      const size_t seen = size < 4096 ? size : 4096;
+      for (size_t n = 0; n < seen; ++n)
+        if (blocks[i][n] != (unsigned char)i) return 0;
+      free(blocks[i]);
+    }
+  }
+  return 1;
+}
+
 // The return value of main when the faulty call came back.
 static inline int survived(void) {
-  print_line("survived\n");
+  print_line(is_heap_right() ? "survived\n" : "the heap is damaged\n");
   return 0;
+}
+
+// With misuse:hook, what MISUSE_HOOK says: the hook prints what it was told, allocates, and answers so.
+extern void brimful_set_misuse_hook(enum brimful_misuse_answer (*)(const struct brimful_misuse*)) __attribute__((weak));
+
+static enum brimful_misuse_answer hook_answer;
+
+static inline enum brimful_misuse_answer on_misuse(const struct brimful_misuse* report) {
+  char line[600];
+  snprintf(line, sizeof line, "hook %d %s 0x%llx: %s\n", (int)report->kind, report->call,
+           (unsigned long long)(uintptr_t)report->pointer, report->message);
+  char* copy = malloc(strlen(line) + 1);
+  if (copy != NULL) strcpy(copy, line);
+  print_line(copy != NULL ? copy : "hook without memory\n");
+  free(copy);
+  return hook_answer;
+}
+
+__attribute__((constructor)) static void register_hook(void) {
+  const char* answer = getenv("MISUSE_HOOK");
+  if (answer == NULL || brimful_set_misuse_hook == NULL) return;
+  hook_answer = strcmp(answer, "warn") == 0     ? BRIMFUL_MISUSE_WARN
+                : strcmp(answer, "ignore") == 0 ? BRIMFUL_MISUSE_IGNORE
+                                                : BRIMFUL_MISUSE_ABORT;
+  brimful_set_misuse_hook(on_misuse);
 }
 
 // Argument number i as a number (decimal or 0x…), or a default.

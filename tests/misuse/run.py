@@ -20,6 +20,7 @@ into a temporary folder, with the compiler's own opinion about such code switche
 from __future__ import annotations
 
 import argparse
+import enum
 import math
 import os
 import re
@@ -38,6 +39,7 @@ LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so
 ARCHIVE = LIBRARY.parent / "libbrimful.a"
 FRONT_ENDS = ("percpu", "thread")
 COMPILE = ["cc", "-std=gnu11", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror"]
+COMPILE += ["-I", str(ROOT / "include")]
 COMPILE += ["-Wno-use-after-free", "-Wno-free-nonheap-object", "-Wno-unused-result", "-pthread"]
 TIME_LIMIT_S = 60
 
@@ -62,6 +64,14 @@ NO_HEAP = "foreign heap"
 SIZES = (1, 16, 64, 100, 256, 1000, 4096, 32768, 32769, 65536, 100000, 1 << 20, 5 << 20, 1 << 30)
 SOME = (64, 3000, 32768, 200000, 1 << 30)
 SMALL = (16, 64, 3000, 32768)
+
+
+class Link(enum.Enum):
+    """How a program comes to the library."""
+
+    PRELOADED = "preloaded"
+    STATIC = "static"
+    ARCHIVE = "archive"  # a dynamic program with the library in it
 
 
 @dataclass(frozen=True)
@@ -245,13 +255,16 @@ class Runner:
         self.failed = 0
         self.skipped = 0
 
-    def program(self, name: str, static: bool = False) -> Path:
+    def program(self, name: str, link: Link = Link.PRELOADED) -> Path:
         """The compiled program of this name."""
-        path = self.folder / (name + (".static" if static else ""))
+        path = self.folder / f"{name}.{link.value}"
         if not path.exists():
             command = [*COMPILE, "-o", str(path), str(HERE / f"{name}.c")]
-            if static:
-                command += ["-static", str(ARCHIVE)]
+            if link is not Link.PRELOADED:
+                command.append(str(ARCHIVE))
+            if link is Link.STATIC:
+                # What glibc's ld says of dlopen() in static programs is not about the program.
+                command += ["-static", "-Wl,--no-warnings"]
             subprocess.run(command, check=True)
         return path
 
@@ -319,6 +332,57 @@ def check_case(runner: Runner, case: Case, front_end: str) -> None:
         if re.match(expected, lines[0]) is None:
             faults.append(f"message does not match {expected}")
     runner.record(f"{case.title()} ({front_end})", faults, done)
+
+
+def kind_of(line: str) -> str:
+    """The fault that a report names."""
+    return line.removeprefix("brimful: ").split(":")[0]
+
+
+KINDS = (
+    "double free",
+    "interior pointer",
+    "misaligned pointer",
+    "foreign pointer",
+    "wrong size",
+    "use after free",
+    "buffer overflow",
+    "buffer underflow",
+    "use after destroy",
+    "foreign heap",
+)
+
+
+def check_survived(runner: Runner, case: Case, front_end: str, answer: str) -> None:
+    """One case with misuse:warn, or misuse:hook and the hook's answer: the program goes on."""
+    mode = "warn" if answer == "" else "hook"
+    conf = f"front_end:{front_end},guards:0,misuse:{mode}"
+    conf = ",".join(filter(None, [conf, case.conf]))
+    command = [str(runner.program(case.program)), *map(str, case.arguments)]
+    done = runner.run(command, conf, {"MISUSE_HOOK": answer} if answer else None)
+    faults = []
+    goes_on = 5 if case.program == "double_free_in_child" else 0  # its parent says so of the child
+    if done.returncode != (-signal.SIGABRT if answer == "abort" else goes_on):
+        faults.append(f"ended with {done.returncode}")
+    hook = r"hook (?P<kind>\d+) .* 0x[0-9a-f]+: (?P<said>.*)\n" if answer else ""
+    end = "" if answer == "abort" else r"survived\n"
+    told = re.fullmatch(rf"pointer (?P<at>0x[0-9a-f]+)\n{hook}{end}", done.stdout)
+    lines = done.stderr.splitlines()
+    if told is None:
+        faults.append("did not go on as it should")
+    if len(lines) != (0 if answer == "ignore" else 1):
+        faults.append(f"{len(lines)} lines on standard error")
+    if told is not None and answer:
+        lines.insert(0, "brimful: " + told["said"])
+        if len(lines) > 1 and lines[0] != lines[1]:
+            faults.append("the hook was told something else than was printed")
+        if kind_of(lines[0]) != KINDS[int(told["kind"])]:
+            faults.append("a kind that is not the one of its line")
+    if told is not None and lines:
+        expected = rf"brimful: {case.fault}: {case.call}\({told['at']}[,)]"
+        if re.match(expected, lines[0]) is None:
+            faults.append(f"message does not match {expected}")
+    runner.record(f"{case.title()} ({front_end}, misuse:{mode} {answer})", faults, done)
 
 
 # Programs that commit one fault many times in forked children and check by themselves: their names,
@@ -432,18 +496,22 @@ def stacks_of(lines: list[str], program: Path) -> list[str]:
     return named
 
 
-def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static: bool) -> None:
-    """Runs one case: the line, how the process ends, and whom the stacks name."""
-    program = runner.program(case.program, static)
+def check_guarded_case(
+    runner: Runner, case: GuardedCase, front_end: str, static: bool, warns: bool = False
+) -> None:
+    """Runs one case: the line, how the process ends or goes on, and whom the stacks name."""
+    program = runner.program(case.program, Link.STATIC if static else Link.PRELOADED)
     command = [str(program), *map(str, case.arguments)]
-    done = runner.run(command, f"front_end:{front_end},guards:1", preload=not static)
+    conf = f"front_end:{front_end},guards:1" + (",misuse:warn" if warns else "")
+    done = runner.run(command, conf, preload=not static)
     faults = []
-    if done.returncode != -case.ends_by:
+    if done.returncode != (0 if warns else -case.ends_by):
         faults.append(f"ended with {done.returncode}, not {case.ends_by.name}")
-    announced = re.search(r"pointer (0x[0-9a-f]+)\n\Z", done.stdout)
+    end = r"survived\n" if warns else ""
+    announced = re.search(rf"pointer (0x[0-9a-f]+)\n{end}\Z", done.stdout)
     lines = done.stderr.splitlines()
     if announced is None:
-        faults.append("did not stop at the faulty access")
+        faults.append("did not go on" if warns else "did not stop at the faulty access")
     else:
         expected = rf"brimful: {case.fault}{announced[1]}[),]*[: ]+{case.place.lstrip(': ')}"
         if not lines or re.match(expected, lines[0]) is None:
@@ -455,25 +523,39 @@ def check_guarded_case(runner: Runner, case: GuardedCase, front_end: str, static
         if re.search(rf"\b(?:{wanted})\b", functions) is None:
             faults.append(f"a stack of [{functions}] without {wanted}")
     kind = "static" if static else "preloaded"
-    runner.record(f"{case.title()} (guards:1, {front_end}, {kind})", faults, done)
+    runner.record(f"{case.title()} ({conf}, {kind})", faults, done)
 
 
 def check_stacks(runner: Runner) -> None:
-    """report:stack says from where; a debugger sees the caller's frame at the abort."""
-    for program, arguments, conf in (
-        ("double_free", (64,), ""),
-        ("double_free", (1 << 20,), ""),
-        ("free_interior", (64, 16), ""),
-        ("double_free", (64,), "tier:hardened"),
+    """Reports say from where, and of samples who allocated and freed; so does a debugger."""
+    # A program, what it is linked with, its arguments, options, and how many stacks have to name main.
+    preloaded, static, archive = Link.PRELOADED, Link.STATIC, Link.ARCHIVE
+    for program, link, arguments, conf, count in (
+        ("double_free", preloaded, (64,), "report:stack", 1),
+        ("double_free", preloaded, (1 << 20,), "report:stack", 1),
+        ("free_interior", preloaded, (64, 16), "report:stack", 1),
+        ("double_free", preloaded, (64,), "report:stack,tier:hardened", 1),
+        ("double_free", static, (64,), "report:stack", 1),
+        ("double_free", archive, (64,), "report:stack", 1),
+        ("double_free", preloaded, (64,), "prof:1", 3),
+        ("double_free", preloaded, (64,), "prof:1,tier:hardened", 3),
+        ("double_free", archive, (3000,), "prof:1", 3),
+        ("realloc_of_freed", preloaded, (64, 128), "prof:1", 3),
+        ("free_interior", preloaded, (64, 16), "prof:1", 2),
+        ("free_interior", preloaded, (200000, 65536), "prof:1", 2),
     ):
-        path = runner.program(program)
+        if link is not preloaded and not ARCHIVE.exists():
+            continue
+        path = runner.program(program, link)
         command = [str(path), *map(str, arguments)]
-        done = runner.run(command, ",".join(filter(None, ["guards:0,report:stack", conf])))
+        done = runner.run(command, f"guards:0,{conf}", preload=link is preloaded)
         stacks = stacks_of(done.stderr.splitlines(), path.resolve())
-        faults = [] if len(stacks) == 1 and "main" in stacks[0].split() else [f"stacks {stacks}"]
+        faults = []
+        if len(stacks) != count or any("main" not in stack.split() for stack in stacks):
+            faults.append(f"stacks {stacks}")
         if done.returncode != -signal.SIGABRT:
             faults.append("no SIGABRT")
-        runner.record(f"{program} {arguments} {conf} report:stack", faults, done)
+        runner.record(f"stacks of {program} {arguments} {conf} ({link.value})", faults, done)
     if shutil.which("gdb") is None:
         runner.skipped += 1
         print("skip frames at the abort: gdb is not installed")
@@ -492,6 +574,37 @@ def check_stacks(runner: Runner) -> None:
             return
         faults = [] if re.search(r"^#\d+ .*\bmain \(", done.stdout, re.M) else ["no frame of main"]
         runner.record(f"gdb, {program} {conf}", faults, done)
+    check_core(runner)
+    for front_end in FRONT_ENDS:
+        debugger = ["gdb", "-nx", "-batch", "-ex", f"set environment LD_PRELOAD {LIBRARY}"]
+        debugger += ["-ex", f"set environment BRIMFUL_CONF guards:0,front_end:{front_end}"]
+        debugger += ["-x", str(HERE / "frames_gdb.py"), "--args", str(runner.program("frames"))]
+        done = runner.run(debugger, None, preload=False)
+        told = re.search(r"^frames: (\d+) instructions in assembly, 0 lost$", done.stdout, re.M)
+        faults = [] if told is not None and int(told[1]) >= LEAST_INSTRUCTIONS else ["not all seen"]
+        runner.record(f"gdb, frames of the assembly ({front_end})", faults, done)
+
+
+# Each step aborts a section: only beginnings are seen, and what lies before and behind, whole.
+LEAST_INSTRUCTIONS = 30
+
+
+def check_core(runner: Runner) -> None:
+    """A core that was left by a report shows the program's frames right above the library's."""
+    core = runner.folder / "core"
+    path = str(runner.program("double_free_reused"))
+    debugger = ["gdb", "-nx", "-batch", "-ex", f"set environment LD_PRELOAD {LIBRARY}"]
+    # gdb asks the kernel about each page of the address space, so there is little of it.
+    debugger += ["-ex", "set environment BRIMFUL_CONF guards:0,reserve:64M", "-ex", "run"]
+    debugger += ["-ex", f"generate-core-file {core}", "--args", path, "64"]
+    runner.run(debugger, None, preload=False)
+    done = runner.run(["gdb", "-nx", "-batch", "-ex", "bt", path, str(core)], None, preload=False)
+    frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>() ]+?) \(", done.stdout, re.M)
+    own = [n for n, name in enumerate(frames) if name.startswith("brimful")]
+    faults = []
+    if not own or frames[own[-1] + 1 :] != ["main"]:
+        faults.append(f"frames {frames}")
+    runner.record("gdb, a core", faults, done)
 
 
 # Objects of the check of the rate: how many are guarded is within 6 standard deviations.
@@ -506,6 +619,7 @@ def check_guarded(runner: Runner, wants_all: bool) -> None:
             check_guarded_case(runner, case, front_end, static and ARCHIVE.exists())
             if wants_all and ARCHIVE.exists():
                 check_guarded_case(runner, case, front_end, not static)
+        check_guarded_case(runner, case, FRONT_ENDS[number % 2], False, warns=True)
     for front_end in FRONT_ENDS:
         done = runner.run(
             [str(runner.program("guarded_handlers"))], f"front_end:{front_end},guards:1"
@@ -646,7 +760,7 @@ def check_secure_mode(runner: Runner) -> None:
         runner.skipped += 1
         print(f"skip options in secure mode: {reason}")
         return
-    plain = runner.program("option_probe", static=True)
+    plain = runner.program("option_probe", Link.STATIC)
     secure = runner.folder / "option_probe.setuid"
     shutil.copy(plain, secure)
     os.chown(secure, 65534, 65534)
@@ -678,6 +792,12 @@ def main() -> int:
         for case in all_cases():
             for front_end in case.front_ends if is_wanted(case.program) else ():
                 check_case(runner, case, front_end)
+        for number, case in enumerate(all_cases() if is_wanted("survived") else ()):
+            front_end = case.front_ends[number % len(case.front_ends)]
+            check_survived(runner, case, front_end, "")
+            if number % 4 == 0:
+                answer = ("warn", "ignore", "abort")[number // 4 % 3]
+                check_survived(runner, case, front_end, answer)
         for program, arguments, conf in SELF_CHECKING:
             for front_end in FRONT_ENDS if is_wanted(program) else ():
                 check_by_itself(runner, program, arguments, conf, front_end)

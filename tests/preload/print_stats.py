@@ -171,6 +171,7 @@ class PrintStats(unittest.TestCase):
         names = {"live", "slab_free", "dirty", "metadata", "committed", "hugetlb", "reserved"}
         self.assertEqual(set(found["bytes"]), names)
         limits = {"hard": 0, "soft": 0, "refusals": 0, "memory_is_short": 0}
+        self.assertEqual(found["misuse"], {"reports": 0})
         self.assertEqual(found["limits"] | {"memory_is_short": 0}, limits)
         for size, use in found["classes"].items():
             self.assertEqual(int(size) % 16, 0)

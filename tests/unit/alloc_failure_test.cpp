@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The whole allocator when the system refuses. For EVERY n, a process of its own, in which nothing was allocated yet,
-// runs a scripted mix of calls while the n-th call to the system (of one kind, or of any) fails, once or from then on.
+// runs a scripted mix of calls while the n-th call to the system (of one kind, or of any) fails, once or from then on. Kinds
+// that only an option brings are failed under that option.
 // Each request must give NULL and ENOMEM, or a good block; no live block may be damaged; and when the system gives again,
 // the same script runs without a failure and the count of live objects returns to where it was.
 #include <gtest/gtest.h>
@@ -161,13 +162,13 @@ std::uint64_t live_objects() {
 
 // Runs `body` in a process of its own; its failures are printed there and fail this test.
 template <class Body>
-void in_fresh_process(Body body) {
+void in_fresh_process(const char* conf, Body body) {
   std::fflush(nullptr);
   // Not by fork(): its handlers would start the allocator in this process, and no child would be fresh.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   ASSERT_GE(child, 0);
   if (child == 0) {
-    setenv("BRIMFUL_CONF", "reserve:64M", 1);
+    setenv("BRIMFUL_CONF", (std::string("reserve:64M,") + conf).c_str(), 1);
     body();
     std::fflush(nullptr);
     _exit(::testing::Test::HasFailure() ? 1 : 0);
@@ -177,17 +178,25 @@ void in_fresh_process(Body body) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
 }
 
-// One kind of call, or any when there is none.
-class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
+// One kind of call, or any when there is none, and the options.
+struct Case {
+  std::optional<Call> kind;
+  const char* conf = "";
+  const char* suffix = "";
+  std::size_t step = 1;  // not every n where a refusal is but an answer
+};
+
+class EveryCall : public ::testing::TestWithParam<Case> {
  protected:
   // How many there are when nothing fails, told by the exit status of a pipe.
   static std::size_t count() {
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
-    in_fresh_process([&ends] {
+    in_fresh_process(GetParam().conf, [&ends] {
       FakeOs os;
       EXPECT_EQ(requests(), 0);
-      const std::size_t n = GetParam() ? os.count(*GetParam()) : os.total() - os.count(Call::kUnmap);
+      const std::optional<Call> kind = GetParam().kind;
+      const std::size_t n = kind ? os.count(*kind) : os.total() - os.count(Call::kUnmap) - os.count(Call::kIsResident);
       EXPECT_EQ(write(ends[1], &n, sizeof n), static_cast<ssize_t>(sizeof n));
     });
     std::size_t n = 0;
@@ -200,11 +209,12 @@ class EveryCall : public ::testing::TestWithParam<std::optional<Call>> {
   static void fail_each(std::size_t times) {
     const std::size_t total = count();
     ASSERT_GT(total, 0U);
-    for (std::size_t n = 1; n <= total && !HasFailure(); ++n) {
+    for (std::size_t n = 1; n <= total && !HasFailure(); n += GetParam().step) {
       SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(total));
-      in_fresh_process([n, times] {
+      in_fresh_process(GetParam().conf, [n, times] {
         FakeOs os;
-        GetParam() ? os.fail(*GetParam(), n, times) : os.fail_any(n, times);
+        const std::optional<Call> kind = GetParam().kind;
+        kind ? os.fail(*kind, n, times) : os.fail_any(n, times);
         requests();
         EXPECT_GE(os.succeed(), 1U) << "the call to fail did not come";
         EXPECT_EQ(live_objects(), 0U);
@@ -219,12 +229,33 @@ TEST_P(EveryCall, MayFailOnce) { fail_each(1); }
 
 TEST_P(EveryCall, MayFailFromSomeMomentOn) { fail_each(FakeOs::kAlways); }
 
-INSTANTIATE_TEST_SUITE_P(Allocator, EveryCall,
-                         ::testing::Values(std::nullopt, Call::kMap, Call::kReserve, Call::kCommit, Call::kPurge,
-                                           Call::kUnmap, Call::kMovePages, Call::kResize),
-                         [](const auto& info) {
-                           return std::string(info.param ? testing::name_of(*info.param) : "any");
-                         });
+// What a refusal of one kind may leave undone is the same whatever the options; they bring the others.
+constexpr Case kCases[] = {
+    {std::nullopt},
+    {Call::kMap},
+    {Call::kReserve},
+    {Call::kCommit},
+    {Call::kPurge},
+    {Call::kUnmap},
+    {Call::kMovePages},
+    {Call::kResize},
+    {Call::kAdvise},
+    {Call::kIsResident, "", "", 50},
+    {Call::kMap, "tier:hardened", "_hardened"},
+    {Call::kCommit, "tier:hardened", "_hardened"},
+    {Call::kMap, "guards:1", "_guards"},
+    {Call::kCommit, "guards:1", "_guards"},
+    {Call::kSeal, "guards:1", "_guards"},
+    {Call::kMap, "prof:4096", "_prof"},
+    {Call::kCommit, "prof:4096", "_prof"},
+    {Call::kHugetlb, "hugetlb:2M", "_hugetlb"},
+    {Call::kAdvise, "populate:all", "_populate"},
+    {Call::kAdvise, "thp:always", "_thp"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Allocator, EveryCall, ::testing::ValuesIn(kCases), [](const auto& info) {
+  return std::string(info.param.kind ? testing::name_of(*info.param.kind) : "any") + info.param.suffix;
+});
 
 }  // namespace
 }  // namespace brimful

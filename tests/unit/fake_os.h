@@ -34,8 +34,9 @@ enum class Call {
   kPurgeLazily,
   kAdvise,
   kSeal,
+  kIsResident,
 };
-inline constexpr std::size_t kCallKinds = 13;
+inline constexpr std::size_t kCallKinds = 14;
 const char* name_of(Call kind);
 
 struct Range {
@@ -60,7 +61,8 @@ class FakeOs {
 
   // The n-th call of the kind from now on (the first is 1) fails, and `times` - 1 after it.
   void fail(Call kind, std::size_t n, std::size_t times = 1);
-  // The same for calls of any kind but unmap, counted together: a system that refuses memory still takes it back.
+  // The same for calls of any kind but unmap and is_resident, counted together: a system that refuses memory still takes
+  // it back, and answers.
   void fail_any(std::size_t n, std::size_t times = 1);
   // Nothing fails any more. Returns how many calls were failed since the last fail…().
   std::size_t succeed();

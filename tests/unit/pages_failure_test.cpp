@@ -182,6 +182,15 @@ TEST(PageHeap, PlacesNoWindowThatItsTableCanNotDescribe) {
   }
 }
 
+// 48 places for each of some 90 pairs of a size and a span, at every malloc of a process without address space.
+TEST(PageHeap, TriesNoFurtherPlaceWhereThereIsRoomNowhere) {
+  OwnPageHeap heap(std::size_t{32} << 30);
+  heap.os.fail(Call::kReserve, 1, FakeOs::kAlways);
+  EXPECT_EQ(heap.allocate(1), 0U);
+  EXPECT_LE(heap.os.succeed(), 250U);
+  EXPECT_NE(heap.allocate(1), 0U);
+}
+
 TEST(PageHeap, FreesAndJoinsWhileTheSystemRefusesEverything) {
   OwnPageHeap heap;
   for (std::uint32_t count = 1; count < 90; count += 7) heap.allocate(count);

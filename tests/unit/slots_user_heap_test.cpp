@@ -194,7 +194,7 @@ TEST(StandIn, GetsUpToAGroupAndReturnsWhatIsLeft) {
   brimful_heap* heap = brimful_heap_create(0);
   ASSERT_EQ(brimful_heap_set_current(heap), 0);
   void* first = brimful_malloc(64);
-  slots::UserHeap& of = slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test");
+  slots::UserHeap& of = *slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test");
   EXPECT_EQ(of.counts.live_blocks, 64U) << "63 wait for the hits that follow";
   EXPECT_EQ(stats_of(heap).live_blocks, 1U);
   const std::uint64_t before = of.lock.use().acquisitions;
@@ -213,7 +213,7 @@ TEST(StandIn, GetsOneObjectAtATimeOfAHeapWithALimit) {
   brimful_heap* heap = brimful_heap_create(1 << 20);
   ASSERT_EQ(brimful_heap_set_current(heap), 0);
   brimful_malloc(64);
-  EXPECT_EQ(slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test").counts.live_blocks, 1U);
+  EXPECT_EQ(slots::heap_of(reinterpret_cast<std::uint64_t>(heap), "test")->counts.live_blocks, 1U);
   ASSERT_EQ(brimful_heap_set_current(nullptr), 0);
   EXPECT_EQ(brimful_heap_destroy(heap), 0);
 }

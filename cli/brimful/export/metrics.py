@@ -94,6 +94,12 @@ FIGURES = (
         "1 while the system is short of memory, so that free memory goes back at once.",
     ),
     Figure(
+        "brimful_misuse_reports",
+        "misuse.reports",
+        "Reports of misuse that the program survived (misuse:warn, misuse:hook).",
+        is_counter=True,
+    ),
+    Figure(
         "brimful_mallocs",
         "calls.mallocs",
         "Calls that allocated. An estimate: hits are counted where objects are handed to them in groups.",

@@ -196,7 +196,7 @@ void free(Slab* slab, std::uint64_t index) {
       look = is_time_to_look(slabs);
     }
   }
-  if (twice) meta::report_double_free("free", *slab, index);
+  if (twice) return meta::report_double_free("free", *slab, index);
   if (release) release_slab(slab);
   if (look) tick();
 }

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""`brimful translate`: settings of other allocators in brimful's terms."""
