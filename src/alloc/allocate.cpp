@@ -209,6 +209,15 @@ void free_object(Slab* slab, std::uint64_t index, const slots::SlowScope& scope)
   slots::free(slab, index);
 }
 
+// The class of a request; kClassCount: none. The first of all comes before the options say which it is.
+std::size_t class_of_request(std::size_t bytes, std::size_t alignment) {
+  if (BRIMFUL_UNLIKELY(!slots::thread_state.attached)) {
+    const slots::SlowScope scope;
+    if (!scope.nested()) slots::prepare();
+  }
+  return meta::class_for(bytes, alignment);
+}
+
 // `bytes` were asked for, which the class holds.
 void* allocate_class(std::size_t index, std::size_t bytes) {
   void* object = slots::take(static_cast<ClassId>(index));
@@ -321,7 +330,7 @@ void* allocate_zeroed(std::size_t count, std::size_t bytes) {
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
-  const std::size_t size_class = meta::class_for(bytes, alignment);
+  const std::size_t size_class = class_of_request(bytes, alignment);
   if (size_class < kClassCount) {
     const std::size_t request = aligned_request(bytes, alignment);
     if (!config::checks.canary || has_current_heap()) {
@@ -421,7 +430,7 @@ std::size_t usable_bytes(const void* pointer, const char* call) {
 }
 
 std::size_t usable_bytes_of_request(std::size_t alignment, std::size_t bytes) {
-  const std::size_t size_class = meta::class_for(bytes, alignment);
+  const std::size_t size_class = class_of_request(bytes, alignment);
   if (size_class < kClassCount) return meta::usable_bytes(static_cast<ClassId>(size_class));
   return bytes <= kMostBytes ? round_up(bytes, os::page_bytes()) : 0;
 }
@@ -525,7 +534,7 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
     block = alloc::allocate_run_of(bytes, kObjectAlignment);
   } else {
     const os::ErrnoGuard errno_guard;
-    block = alloc::allocate_class(meta::class_for(bytes, kObjectAlignment), bytes);
+    block = alloc::allocate_class(alloc::class_of_request(bytes, kObjectAlignment), bytes);
   }
   if (BRIMFUL_UNLIKELY(block == nullptr)) errno = ENOMEM;
   slots::start_wanted_thread(__builtin_return_address(0), slots::Call::kMalloc);

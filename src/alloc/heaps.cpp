@@ -78,7 +78,6 @@ void* allocate_block(const Source& source, std::size_t bytes, std::size_t alignm
 
 // In an OutsideHeap. nullptr and kClosed: the handle is not good.
 void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignment, HeapAnswer* answer) {
-  const std::size_t index = meta::class_for(bytes, alignment);
   {
     const slots::SlowScope scope;
     if (scope.nested()) {
@@ -87,6 +86,7 @@ void* allocate_from(const Source& source, std::size_t bytes, std::size_t alignme
     }
     slots::prepare();
     prepare_emergency();
+    const std::size_t index = meta::class_for(bytes, alignment);
     if (index < kClassCount) return allocate_object(source, static_cast<ClassId>(index), answer);
   }
   return allocate_block(source, bytes, alignment, answer);

@@ -77,9 +77,9 @@ struct alignas(64) brimful_hot_globals {
   Header* const* table;
   std::uint64_t granule_mask;
   // Multiples of an alignment up to which its requests are malloc's: the first of 1-byte steps, the second of all classes. 0
-  // where the classes of requests leave room for canaries (meta/request_class.h).
-  std::uint64_t aligned_small = BRIMFUL_SMALL_MAX;
-  std::uint64_t aligned_most = BRIMFUL_MEDIUM_MAX;
+  // until the options are known, and where the classes of requests leave room for canaries (meta/request_class.h).
+  std::uint64_t aligned_small = 0;
+  std::uint64_t aligned_most = 0;
 #if BRIMFUL_THREAD_TABLES
   std::uint64_t page_less_one = 0;  // the system's page size, less one
 #endif

@@ -7,7 +7,11 @@
 namespace brimful::meta {
 
 void choose_class_tables() {
-  if (BRIMFUL_LIKELY(!config::checks.canary && config::options.guard == 0)) return;
+  if (!config::checks.canary) {
+    arch::brimful_hot.aligned_small = BRIMFUL_SMALL_MAX;
+    arch::brimful_hot.aligned_most = BRIMFUL_MEDIUM_MAX;
+    if (BRIMFUL_LIKELY(config::options.guard == 0)) return;
+  }
   Block& block = arch::brimful_block;
   const std::size_t extra = config::checks.canary ? kCanaryBytes : 0;
   const std::size_t least = config::options.guard != 0 ? kSizeClasses[0].bytes + 1 : 0;
@@ -20,9 +24,6 @@ void choose_class_tables() {
   for (std::size_t i = 1; i <= BRIMFUL_MEDIUM_MAX >> BRIMFUL_MEDIUM_SHIFT; ++i) {
     block.medium[i] = doubled(i << BRIMFUL_MEDIUM_SHIFT);
   }
-  if (!config::checks.canary) return;
-  arch::brimful_hot.aligned_small = 0;
-  arch::brimful_hot.aligned_most = 0;
 }
 
 }  // namespace brimful::meta

@@ -45,7 +45,7 @@ inline std::size_t class_for(std::size_t bytes, std::size_t alignment) {
   return block.medium[(bytes + (1U << BRIMFUL_MEDIUM_SHIFT) - 1) >> BRIMFUL_MEDIUM_SHIFT] / 2U;
 }
 
-// Chooses the tables of the fast paths by the options. Before the first object.
+// Chooses the tables of the fast paths by the options. Once, before the first object; a request that came before must ask again.
 void choose_class_tables();
 
 }  // namespace brimful::meta

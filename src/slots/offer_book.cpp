@@ -56,10 +56,10 @@ std::uint64_t ripe_objects(Slab* slab, unsigned group, std::uint64_t free) {
   return waits() ? free & slab->book(group).ripe : free;
 }
 
-std::uint64_t draw_objects(Slab* slab, std::uint64_t objects, unsigned most) {
+std::uint64_t draw_objects(Slab* slab, std::uint64_t objects, unsigned most, unsigned least) {
   const std::uint64_t random = next_random(slab->book());
   const std::uint64_t half = objects & random;
-  if (half != 0) objects = half;
+  if (half != 0 && count_ones(objects & ~half) >= least) objects = half;
   if (count_ones(objects) <= most) return objects;
   const int turned = static_cast<int>(random >> 58);
   return std::rotl(lowest_ones(std::rotr(objects, turned), most), turned);

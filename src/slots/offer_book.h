@@ -11,7 +11,7 @@
 // Memory: what waits is used before other slabs are when it is a quarter of its slab's objects, so a heap of slabs that are in
 // use grows by a third at most.
 //
-// random: of the objects that may be offered, half are, drawn bit by bit; of a group that is drawn, too. So neither which
+// random: of the objects that may be offered, about half are, drawn bit by bit; of a group that is drawn, too. So neither which
 // object comes next nor what lies beside it can be said beforehand. Those of an offer still come by rising address.
 //
 // Rejected: a queue of freed addresses by class (scudo, hardened_malloc): each free would write there, the fast path
@@ -37,8 +37,9 @@ unsigned first_group(Slab* slab, unsigned next, unsigned count);
 // Those of the free objects of a group (a mask) that may be offered.
 std::uint64_t ripe_objects(Slab* slab, unsigned group, std::uint64_t free);
 
-// `most` at most of these objects, at least one, drawn at random.
-std::uint64_t draw_objects(Slab* slab, std::uint64_t objects, unsigned most);
+// `most` at most of these objects, at least one, drawn at random: about half. All, if fewer than `least` would be left, which
+// malloc would not come back for.
+std::uint64_t draw_objects(Slab* slab, std::uint64_t objects, unsigned most, unsigned least);
 
 // These objects of the group are offered.
 void note_objects_offered(Slab* slab, unsigned group, std::uint64_t objects);

@@ -61,18 +61,19 @@ std::uint64_t places_to_offer(Slab* slab, std::uint64_t free, int least) {
 
 // Those of the free objects of a group that malloc gets next.
 std::uint64_t choose_offer(Slab* slab, std::uint64_t free, int least) {
-  if (config::draws_offers()) return draw_objects(slab, free, kGroupObjects - slab->batch);
+  if (config::draws_offers()) return draw_objects(slab, free, kGroupObjects - slab->batch, slab->least);
   return free & places_to_offer(slab, free, least);
 }
 
-// What is written down of an offer, and looked at. If the slot leads to the group, what is offered already may be taken at any
-// moment.
+// What is written down of an offer, and looked at. The slot is going to lead to all that is offered of the group: also to what
+// was left of an offer that was taken back, since when its page may have been given to the system. If it leads there now,
+// that may be taken at any moment, and its page was not.
 BRIMFUL_COLD void prepare_offer(Context* context, Slab* slab, unsigned group, std::uint64_t places) {
   note_objects_offered(slab, group, places);
   // relaxed: ours
   const std::uint64_t offered = slab->offered(group).load(std::memory_order_relaxed);
   const bool is_in_slot = context->slots[slab->size_class].word == &slab->offered_words()[group];
-  before_offer(slab, group, is_in_slot ? places & ~offered : places);
+  before_offer(slab, group, is_in_slot ? places & ~offered : places | offered);
 }
 
 // Lets malloc go to a page more of a slab whose memory nobody has touched yet. false: it goes everywhere already.
