@@ -32,6 +32,7 @@ from studies.misuse.matrix import Matrix, letter, rows
 OURS = (
     *("brimful", "brimful-guards-1000", "brimful-guards-all", "brimful-canary", "brimful-zero"),
     *("brimful-quarantine", "brimful-random", "brimful-guard", "brimful-hardened"),
+    "brimful-hardened-all",
 )
 OTHERS = (
     *("glibc", "jemalloc", "mimalloc3", "mimalloc3-secure", "snmalloc", "snmalloc-checks"),
