@@ -36,6 +36,7 @@ from studies.misuse.runs import AT, CONTROL, HARMLESS, LATER, SILENT, Case, Endi
 LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so")).resolve()
 # Guards are drawn at random; where they are not the subject, they are off.
 SETTINGS = {
+    "as shipped": "",  # no variable at all
     "default": "guards:0",
     "default, per thread": "guards:0,front_end:thread",
     "hardened": "guards:0,tier:hardened",
@@ -48,6 +49,7 @@ SETTINGS = {
 }
 # What a setting has no part in needs no run under it: expressions that are looked for in a case.
 CONCERNED = {
+    "as shipped": "^zero-size|^no-fault",
     "default, per thread": "two$",
     "hardened": "^double-free|^realloc|^invalid|^type|^metadata|^no-fault",
     "canary": "^overflow|^underflow|^metadata|^no-fault",
@@ -120,6 +122,8 @@ def promise(setting: str, case: Case) -> Promise | None:
         found = canary_promise(case)
         if found is not None:
             return found
+    if setting == "as shipped" and kind == "zero-size":
+        return Promise((HARMLESS, SILENT))  # malloc(0) has memory
     if setting == "guard":
         return page_promise(case)
     return zero_promise(case) if setting in ("zero", "everything") else None
@@ -232,7 +236,8 @@ def may_fault(case: Case) -> bool:
 
 def environment(setting: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("BRIMFUL_")}
-    return {**kept, "LD_PRELOAD": str(LIBRARY), "BRIMFUL_CONF": SETTINGS[setting]}
+    options = {"BRIMFUL_CONF": SETTINGS[setting]} if SETTINGS[setting] else {}
+    return {**kept, "LD_PRELOAD": str(LIBRARY), **options}
 
 
 def check(program: Path, cases: Iterable[Case], setting: str) -> tuple[int, int]:
