@@ -210,7 +210,7 @@ void load() {
   options = initial_options();
   checks = {};
   // One look at the environment for the programs, nearly all, that say nothing: seventeen looks took as long as a system call.
-  if (!os::environment_has_prefix("BRIMFUL_") || os::is_secure_mode()) return;
+  if (!os::environment_has_prefix("BRIMFUL_") || os::is_secure_mode()) return choose_checks();
   if (const char* text = os::environment("BRIMFUL_CONF")) apply(text, options, report_warning);
   for (const OptionInfo& option : kOptions) {
     char name[48] = "BRIMFUL_";

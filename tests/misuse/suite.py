@@ -36,9 +36,11 @@ from studies.misuse.runs import AT, CONTROL, HARMLESS, LATER, SILENT, Case, Endi
 LIBRARY = Path(os.environ.get("BRIMFUL_LIB", ROOT / "build/release/libbrimful.so")).resolve()
 # Guards are drawn at random; where they are not the subject, they are off.
 SETTINGS = {
+    "as shipped": "",  # no variable at all
     "default": "guards:0",
     "default, per thread": "guards:0,front_end:thread",
     "hardened": "guards:0,tier:hardened",
+    "everything": "guards:0,tier:hardened,canary:1,zero:1,random:1,quarantine:4",
     "guards": "guards:1",
     "canary": "guards:0,canary:1",
     "zero": "guards:0,zero:1",
@@ -47,15 +49,19 @@ SETTINGS = {
 }
 # What a setting has no part in needs no run under it: expressions that are looked for in a case.
 CONCERNED = {
+    "as shipped": "^zero-size|^no-fault",
     "default, per thread": "two$",
+    "hardened": "^double-free|^realloc|^invalid|^type|^metadata|^no-fault",
     "canary": "^overflow|^underflow|^metadata|^no-fault",
     "zero": "^use-after-free-write|^uninitialised|^metadata|^no-fault",
     "quarantine": "^double-free|^use-after-free|^no-fault",
     "guard": "^overflow-(page|mib)|^zero-size|^no-fault",
 }
+TELLS_AT_ONCE = ("hardened", "everything")  # a free that is pending elsewhere is known, too
 CANARIED_MOST = 4096  # bytes of the largest object of the suite that has a canary
 FENCED_MOST = 512  # of the largest whose slab has room for a page without access behind it
 GUARDED_MOST = 4096  # and of the largest that is guarded
+TIME_LIMIT_S = 120  # nothing here may hang, however loaded the machine is
 P = r"\({pointer}[,)]"
 OBJECT = r"the \d+-byte object 0x[0-9a-f]+ to 0x[0-9a-f]+"
 ANY_FREE = "(?:free|free_sized|operator delete|realloc)"
@@ -95,9 +101,9 @@ def promise(setting: str, case: Case) -> Promise | None:
     """What docs/guide/misuse.md and safety.md promise of this case."""
     kind, fault = case.kind, case.fault
     guarded = setting == "guards" and case.size <= GUARDED_MOST
-    # A free of another context's object waits in books of its own; hardened knows, and so do guards
+    # A free of another context's object waits in books of its own; tier:hardened knows, and so do guards
     # and the tables of blocks that lie in no slab.
-    knows = case.threads == "one" or setting == "hardened" or guarded or case.size > 32768
+    knows = case.threads == "one" or setting in TELLS_AT_ONCE or guarded or case.size > 32768
     if kind == "double-free" and (knows or fault in ("second-by-other", "moved-by-realloc")):
         return freed_twice(case, "free")
     if kind == "metadata" and fault == "key-then-free" and not guarded:
@@ -112,13 +118,15 @@ def promise(setting: str, case: Case) -> Promise | None:
         return Promise((AT,), rf"wrong size: (?:free_sized|operator delete){P}")
     if guarded:
         return guard_promise(case)
-    if setting in ("canary", "hardened") and case.size <= CANARIED_MOST:
+    if setting in ("canary", "everything") and case.size <= CANARIED_MOST:
         found = canary_promise(case)
         if found is not None:
             return found
+    if setting == "as shipped" and kind == "zero-size":
+        return Promise((HARMLESS, SILENT))  # malloc(0) has memory
     if setting == "guard":
         return page_promise(case)
-    return zero_promise(case) if setting in ("zero", "hardened") else None
+    return zero_promise(case) if setting in ("zero", "everything") else None
 
 
 def canary_promise(case: Case) -> Promise | None:
@@ -228,7 +236,8 @@ def may_fault(case: Case) -> bool:
 
 def environment(setting: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("BRIMFUL_")}
-    return {**kept, "LD_PRELOAD": str(LIBRARY), "BRIMFUL_CONF": SETTINGS[setting]}
+    options = {"BRIMFUL_CONF": SETTINGS[setting]} if SETTINGS[setting] else {}
+    return {**kept, "LD_PRELOAD": str(LIBRARY), **options}
 
 
 def check(program: Path, cases: Iterable[Case], setting: str) -> tuple[int, int]:
@@ -239,7 +248,7 @@ def check(program: Path, cases: Iterable[Case], setting: str) -> tuple[int, int]
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
-            (case, pool.submit(runs.commit, program, case, chosen))
+            (case, pool.submit(runs.commit, program, case, chosen, TIME_LIMIT_S))
             for case in cases
             if concerned.search(str(case))
         ]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from brimful.bench import catalog, sample, statistics
 from brimful.bench.model import MEMORY, TIME, Allocator, Status
-from brimful.bench.study.model import Data, Run
+from brimful.bench.study.model import Data, Run, StudyError
 
 BASELINE = "glibc"
 ROWS = (
@@ -25,16 +25,25 @@ ROWS = (
 SLOWEST_S = 60
 
 
-def measure(run: Run, chosen: Sequence[Allocator]) -> None:
-    """Puts samples[row][allocator] = list of (round, seconds, KiB) into the record, round by round."""
+def works(patterns: str) -> list[catalog.Work]:
+    """The rows, compiled. Raises StudyError."""
+    try:
+        preset = catalog.PRESETS["quick"]
+        found = catalog.select(catalog.asked_for(preset, patterns), patterns)
+        catalog.compile_programs(work.cell for work in found)
+    except catalog.CatalogError as error:
+        raise StudyError(f"--rows: {error}") from None
+    return found
+
+
+def measure(run: Run, rows_wanted: Sequence[catalog.Work], chosen: Sequence[Allocator]) -> None:
+    """Puts a dictionary for each sample into the record, round by round."""
     found: list[Data] = run.record.results.setdefault("cost", [])
-    works = catalog.select(catalog.works(catalog.PRESETS["quick"]), run.options.rows)
-    catalog.compile_programs(work.cell for work in works)
     generator = random.Random(run.options.seed)
     failed: set[tuple[str, str]] = set()
     for number in range(run.options.rounds):
         print(f"cost: round {number + 1} of {run.options.rounds}", file=sys.stderr, flush=True)
-        for work in works:
+        for work in rows_wanted:
             for one in generator.sample(list(chosen), len(chosen)):
                 if (work.cell.name, one.name) in failed:
                     continue

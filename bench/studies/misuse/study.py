@@ -32,6 +32,7 @@ from studies.misuse.matrix import Matrix, letter, rows
 OURS = (
     *("brimful", "brimful-guards-1000", "brimful-guards-all", "brimful-canary", "brimful-zero"),
     *("brimful-quarantine", "brimful-random", "brimful-guard", "brimful-hardened"),
+    "brimful-hardened-all",
 )
 OTHERS = (
     *("glibc", "jemalloc", "mimalloc3", "mimalloc3-secure", "snmalloc", "snmalloc-checks"),
@@ -48,10 +49,11 @@ PICTURE = (
 
 def measure(run: Run) -> None:
     chosen = contenders.chosen(run)
+    works = cost.works(run.options.rows) if run.wants("cost") else []
     if run.wants("faults"):
         faults(run, [*chosen, *flawed(run)])
     if run.wants("cost"):
-        cost.measure(run, [one for one in chosen if one.name not in HUNTS])
+        cost.measure(run, works, [one for one in chosen if one.name not in HUNTS])
 
 
 def flawed(run: Run) -> list[Allocator]:

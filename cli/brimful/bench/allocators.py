@@ -57,6 +57,10 @@ VARIANTS = {
     f"{OURS}-random": ("random choice", "random:1"),
     f"{OURS}-guard": ("a guard page behind each slab", "guard:1"),
     f"{OURS}-hardened": ("tier hardened", "tier:hardened"),
+    f"{OURS}-hardened-all": (
+        "tier hardened with every feature",
+        "tier:hardened,canary:1,zero:1,random:1,quarantine:4,guard:1",
+    ),
 }
 ONLY_NAMED = {f"{OURS}-percpu", *STUDIES, *VARIANTS}
 
