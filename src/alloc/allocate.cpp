@@ -65,7 +65,7 @@ Run* enclosing_run(std::uint64_t address) {
 [[noreturn]] void bad_pointer(std::uint64_t address, const char* call) {
   const Header* owner = meta::header_of(address);
   bool was_used = false;
-  if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * owner->bytes) {
+  if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * static_cast<const Slab*>(owner)->shape().bytes) {
     owner = nullptr;
     if (slots::thread_state.depth <= 1) {  // deeper, this thread may hold the lock already
       const sync::MutexLock guard(pages::heap.lock);

@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
@@ -86,7 +87,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->groups = static_cast<std::uint16_t>(parts.plan.groups);
   slab->start = parts.start;
   slab->multiplier = shape.multiplier;
-  slab->bytes = shape.bytes;
+  slab->bytes = meta::is_sealed_class(size_class) ? 0 : shape.bytes;
   slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
   slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
   slab->countdown.store(slab->groups, std::memory_order_relaxed);  // relaxed: as above
