@@ -93,9 +93,8 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->countdown.store(slab->groups, std::memory_order_relaxed);  // relaxed: as above
   slab->size_class = size_class;
   // Where memory is resident already, malloc may go everywhere at once.
-  slab->opened = static_cast<std::uint8_t>(is_resident || groups_of_a_page(shape.bytes) > slab->groups
-                                                 ? slab->groups
-                                                 : groups_of_a_page(shape.bytes));
+  slab->opened = static_cast<std::uint8_t>(
+      is_resident || groups_of_a_page(shape.bytes) > slab->groups ? slab->groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);

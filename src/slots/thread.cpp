@@ -87,7 +87,8 @@ Context* make_context(std::uint32_t id) {
   if (context == nullptr) return nullptr;
   for (Slot& slot : context->slots) slot.word = &arch::brimful_zero_word;
   // A new context has nothing to look after, and a program that ends at once need not read the clock.
-  context->heartbeat = arch::has_fast_advance() && !config::checks.offers ? 4 * kHeartbeat * BRIMFUL_BEATS_OF_A_GROUP : 0;
+  context->heartbeat =
+      arch::has_fast_advance() && !config::checks.offers ? 4 * kHeartbeat * BRIMFUL_BEATS_OF_A_GROUP : 0;
   context->id = context->active_id = id;
   context->requests.begin();
   pages::begin_stacks(context->run_stacks);
