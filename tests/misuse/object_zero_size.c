@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// With guard:N objects of malloc(0) are distinct, have no usable byte, move when they grow, and can't be read: the program ends by
+// With `guard` objects of malloc(0) are distinct, have no usable byte, move when they grow, and can't be read: the program ends by
 // SIGSEGV right behind the line that it prints.
 #include "misuse.h"
 

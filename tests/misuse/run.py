@@ -190,17 +190,15 @@ def object_cases() -> list[Case]:
     cases = []
     for number, size in enumerate((1, 24, 64, 1000, 4096, 28000)):
         for by_other in (0, 1):
-            conf = ("canary:1", "canary:1,zero:1,random:1,quarantine:2", "tier:hardened,canary:1")[number % 3]
+            conf = ("canary:1", "canary:1,zero:1,random:1,quarantine:2", "tier:hardened,canary:1")[
+                number % 3
+            ]
             for behind in (0, 7):
-                cases.append(
-                    Case("object_overflow", (size, behind, by_other), OVERFLOW, conf=conf)
-                )
+                cases.append(Case("object_overflow", (size, behind, by_other), OVERFLOW, conf=conf))
             offset = (number * 7) % size
             conf = ("zero:1", "zero:1,canary:1")[number % 2]
             cases.append(
-                Case(
-                    "object_late_write", (size, offset, by_other), LATE_WRITE, "malloc", conf=conf
-                )
+                Case("object_late_write", (size, offset, by_other), LATE_WRITE, "malloc", conf=conf)
             )
     return cases
 
