@@ -31,7 +31,10 @@ bool Model::add_slab(const std::byte* header, std::uint64_t address) {
   slab.last_owner = field<std::uint32_t>(header, layout_->header_last_owner);
   if (slab.size_class >= classes_.size()) return false;
   const SizeClass& shape = classes_[slab.size_class];
-  if (slab.groups == 0 || slab.groups > shape.groups || slab.object_bytes != shape.bytes || shape.bytes == 0) return false;
+  // A slab that ends in a page without access may have fewer groups, and nothing of an object of malloc(0) may be used.
+  if (slab.groups == 0 || slab.groups > shape.groups || shape.bytes == 0) return false;
+  if (slab.object_bytes != shape.bytes && slab.object_bytes != 0) return false;
+  slab.object_bytes = static_cast<std::uint32_t>(shape.bytes);
   slab.end = slab.start + shape.granules * kGranuleBytes;
   const std::uint64_t align = layout_->slab_remote_align;
   const std::uint64_t words = slab.groups * std::uint64_t{8};

@@ -72,7 +72,8 @@ BRIMFUL_COLD void bad_pointer(std::uint64_t address, const char* call) {
   }
   const Header* owner = meta::header_of(address);
   bool was_used = false;
-  if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() * owner->bytes) {
+  if (owner->kind != Kind::kSlab || address - owner->start >= static_cast<const Slab*>(owner)->count() *
+                                                                  static_cast<const Slab*>(owner)->shape().bytes) {
     owner = nullptr;
     if (slots::thread_state.depth <= 1) {  // deeper, this thread may hold the lock already
       const sync::MutexLock guard(pages::heap.lock);
@@ -448,9 +449,8 @@ bool check_size(const void* pointer, std::size_t bytes, std::size_t alignment) {
   bool right = shrink_was_refused && bytes <= usable;
   if (block.run == nullptr) {
     const std::size_t least_alignment = alignment > 0 ? alignment : 1;
-    const bool is_of_class = block.slab != nullptr
-                                 ? meta::class_for(bytes, least_alignment) == block.slab->size_class
-                                 : class_of_aligned(bytes, least_alignment) == class_of(usable);
+    const bool is_of_class = block.slab != nullptr ? meta::class_for(bytes, least_alignment) == block.slab->size_class
+                                                   : class_of_aligned(bytes, least_alignment) == class_of(usable);
     right = right || may_stay(bytes, usable) || is_of_class;
   } else {
     right = right || round_up(bytes != 0 ? bytes : 1, os::page_bytes()) == usable;

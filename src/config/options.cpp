@@ -161,23 +161,17 @@ void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
 
 // What the tier decides where the user did not: docs/design/0043 has the reasons.
 void choose_checks() {
-  const auto choose = [](Setting& check, bool hardened) {
-    if (check.as<Check>() != Check::kTier) return;
-    check = static_cast<std::int64_t>(is_hardened() && hardened ? Check::kOn : Check::kOff);
+  const auto choose = [](Setting& option, std::int64_t undecided, std::int64_t hardened) {
+    if (option == undecided) option = is_hardened() ? hardened : 0;
   };
-  const auto choose_number = [](Setting& number, std::int64_t hardened) {
-    if (number == kByTier) number = is_hardened() ? hardened : 0;
-  };
-  constexpr bool kHardenedCanary = false;
-  constexpr bool kHardenedZero = false;
-  constexpr bool kHardenedRandom = true;
-  constexpr std::int64_t kHardenedQuarantine = 1;
-  constexpr std::int64_t kHardenedGuard = 0;
-  choose(options.canary, kHardenedCanary);
-  choose(options.zero, kHardenedZero);
-  choose(options.random, kHardenedRandom);
-  choose_number(options.quarantine, kHardenedQuarantine);
-  choose_number(options.guard, kHardenedGuard);
+  constexpr auto kTier = static_cast<std::int64_t>(Check::kTier);
+  // What tier:hardened has on by itself: nothing yet, by what each costs.
+  constexpr std::int64_t kHardened = 0;
+  choose(options.canary, kTier, kHardened);
+  choose(options.zero, kTier, kHardened);
+  choose(options.random, kTier, kHardened);
+  choose(options.quarantine, kByTier, kHardened);
+  choose(options.guard, kByTier, kHardened);
   const bool is_shipped = kMiddle == Middle::kContexts;  // the middle layers for study hand out objects by themselves
   checks.canary = is_shipped && options.canary.as<Check>() == Check::kOn;
   checks.zero = is_shipped && options.zero.as<Check>() == Check::kOn;

@@ -77,7 +77,8 @@ inline constexpr std::uint64_t kRunMultiplier = classes_detail::inverse((std::ui
 struct Header {
   std::uint64_t start;       // address of the first byte
   std::uint64_t multiplier;  // slabs: of the class; large and huge blocks: kRunMultiplier
-  std::uint64_t bytes;       // that may be used: slabs: of each object; large and huge blocks: from start on; else 0
+  // That may be used: slabs: of each object, with its canary, if it has one; large and huge blocks: from start on; else 0.
+  std::uint64_t bytes;
   // A context's id or kOwner…; changed by its owner, by a CAS from an ownerless state, or under the list's lock.
   std::atomic<std::uint32_t> owner;
   // Who detached it; written before owner becomes kOwnerDetached. Of a heap's slabs and blocks: the heap's number (else 0).
@@ -134,7 +135,7 @@ struct Slab : Header {
   [[nodiscard]] const SizeClass& shape() const { return kSizeClasses[size_class]; }
   // Objects, live or free.
   [[nodiscard]] std::uint64_t count() const { return std::uint64_t{groups} * kGroupObjects; }
-  [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * bytes; }
+  [[nodiscard]] std::uint64_t object(std::uint64_t index) const { return start + index * shape().bytes; }
   // The number of the object that starts at `address`; anything else gives a number not below count().
   [[nodiscard]] std::uint64_t index_of(std::uint64_t address) const {
     return std::rotr((address - start) * multiplier, BRIMFUL_DIVISION_SHIFT);

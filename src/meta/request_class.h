@@ -38,7 +38,8 @@ inline std::size_t class_for(std::size_t bytes, std::size_t alignment) {
   if (bytes > kMaxClassBytes) return kClassCount;
   const Block& block = arch::brimful_block;
   if (alignment > kObjectAlignment) {
-    const std::size_t with_canary = config::checks.canary ? class_of_aligned(bytes + kCanaryBytes, alignment) : kClassCount;
+    const std::size_t with_canary =
+        config::checks.canary ? class_of_aligned(bytes + kCanaryBytes, alignment) : kClassCount;
     return with_canary < kClassCount ? with_canary : class_of_aligned(bytes, alignment);
   }
   if (bytes <= BRIMFUL_SMALL_MAX) return block.small[bytes] / 2U;

@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
+#include "meta/request_class.h"
 #include "os/calls.h"
 #include "pages/heap.h"
 #include "pages/limit.h"
@@ -88,15 +89,14 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->groups = static_cast<std::uint16_t>(parts.plan.groups);
   slab->start = parts.start;
   slab->multiplier = shape.multiplier;
-  slab->bytes = shape.bytes;
+  slab->bytes = meta::is_sealed_class(size_class) ? 0 : shape.bytes;
   slab->owner.store(owner, std::memory_order_relaxed);             // relaxed: no other thread has seen the slab
   slab->last_owner.store(owner, std::memory_order_relaxed);        // relaxed: as above
   slab->countdown.store(slab->groups, std::memory_order_relaxed);  // relaxed: as above
   slab->size_class = size_class;
   // Where memory is resident already, malloc may go everywhere at once.
-  slab->opened = static_cast<std::uint8_t>(is_resident || groups_of_a_page(shape.bytes) > slab->groups
-                                                 ? slab->groups
-                                                 : groups_of_a_page(shape.bytes));
+  slab->opened = static_cast<std::uint8_t>(
+      is_resident || groups_of_a_page(shape.bytes) > slab->groups ? slab->groups : groups_of_a_page(shape.bytes));
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);

@@ -200,17 +200,15 @@ def object_cases() -> list[Case]:
     cases = []
     for number, size in enumerate((1, 24, 64, 1000, 4096, 28000)):
         for by_other in (0, 1):
-            conf = ("canary:1", "canary:1,zero:1,random:1,quarantine:2", "tier:hardened")[number % 3]
+            conf = ("canary:1", "canary:1,zero:1,random:1,quarantine:2", "tier:hardened,canary:1")[
+                number % 3
+            ]
             for behind in (0, 7):
-                cases.append(
-                    Case("object_overflow", (size, behind, by_other), OVERFLOW, conf=conf)
-                )
+                cases.append(Case("object_overflow", (size, behind, by_other), OVERFLOW, conf=conf))
             offset = (number * 7) % size
             conf = ("zero:1", "zero:1,canary:1")[number % 2]
             cases.append(
-                Case(
-                    "object_late_write", (size, offset, by_other), LATE_WRITE, "malloc", conf=conf
-                )
+                Case("object_late_write", (size, offset, by_other), LATE_WRITE, "malloc", conf=conf)
             )
     return cases
 
@@ -607,6 +605,18 @@ def check_core(runner: Runner) -> None:
     runner.record("gdb, a core", faults, done)
 
 
+def check_sealed(runner: Runner) -> None:
+    """What guard:N makes inaccessible ends the program at the access."""
+    for front_end in FRONT_ENDS:
+        for words in ("object_zero_size", *(f"object_behind_slab {size}" for size in SMALL)):
+            program, *arguments = words.split()
+            done = runner.run(
+                [str(runner.program(program)), *arguments], f"front_end:{front_end},guard:1"
+            )
+            right = done.returncode == -signal.SIGSEGV and done.stdout == "reads\n"
+            runner.record(f"{words} ({front_end})", [] if right else ["no SIGSEGV"], done)
+
+
 # Objects of the check of the rate: how many are guarded is within 6 standard deviations.
 RATE_OBJECTS = 20000
 
@@ -803,6 +813,8 @@ def main() -> int:
                 check_by_itself(runner, program, arguments, conf, front_end)
         if is_wanted("guarded"):
             check_guarded(runner, "guarded" in names)
+        if is_wanted("object"):
+            check_sealed(runner)
         if is_wanted("stacks"):
             check_stacks(runner)
         if is_wanted("options"):
