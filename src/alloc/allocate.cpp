@@ -13,7 +13,6 @@
 #include "alloc/large.h"
 #include "arch/sequences.h"
 #include "config/options.h"
-#include "meta/block.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
 #include "os/calls.h"
@@ -472,7 +471,6 @@ void free_outside_heap(void* pointer) {
 // life; until it goes on, the object is nobody's, so its slab stays what it is. What is not an object of the running context
 // goes on here, with its life ended (`was_live`) or without one.
 [[gnu::noinline]] void free_other(void* pointer, bool was_live, const void* caller) {
-  if (pointer == nullptr) return;
   {
     const std::uint64_t address = address_of(pointer);
     const slots::OutsideHeap outside;
@@ -483,7 +481,7 @@ void free_outside_heap(void* pointer) {
   slots::start_wanted_thread(caller, slots::Call::kFree);
 }
 
-[[gnu::always_inline]] inline void free_hardened(void* pointer, const void* caller) {
+[[gnu::noinline]] void free_hardened(void* pointer, const void* caller) {
   const std::uint64_t address = address_of(pointer);
   if (BRIMFUL_UNLIKELY(!meta::live_map.clear(address))) return free_other(pointer, false, caller);
   Header* header = meta::header_in(meta::hidden_table, address);
@@ -499,8 +497,8 @@ void free_outside_heap(void* pointer) {
 
 // The size names the object's class, as the fast path of the default tier would find.
 [[gnu::always_inline]] inline bool names_class(const void* pointer, std::size_t bytes) {
-  if (bytes > BRIMFUL_SMALL_MAX) return false;
-  return meta::header_in(meta::hidden_table, address_of(pointer))->size_class == arch::brimful_block.small[bytes] / 2;
+  return bytes <= kMaxClassBytes &&
+         meta::header_in(meta::hidden_table, address_of(pointer))->size_class == class_of(bytes);
 }
 
 // free() in the default tier.
@@ -531,8 +529,9 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
+  if (pointer == nullptr) return;
   if (config::is_hardened()) return alloc::free_hardened(pointer, __builtin_return_address(0));
-  if (pointer != nullptr) alloc::free_default(pointer, __builtin_return_address(0));
+  alloc::free_default(pointer, __builtin_return_address(0));
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
@@ -547,10 +546,10 @@ void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return;
   if (config::is_hardened() && alloc::names_class(pointer, bytes)) {
     return alloc::free_hardened(pointer, __builtin_return_address(0));
   }
-  if (pointer == nullptr) return;
   alloc::check_size(pointer, bytes, kObjectAlignment);
   brimful_free(pointer);
 }

@@ -105,7 +105,10 @@ std::uint64_t Central::take_from_shared() {
     // relaxed: the lock orders all writers of a shared slab's words
     shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
     shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above
-    return shared_->object(g * kGroupObjects + bit);
+    const std::uint64_t object = shared_->object(g * kGroupObjects + bit);
+    // Under the lock: as long as it is held, nobody makes the slab his own and offers its neighbours.
+    begin_life(reinterpret_cast<void*>(object));
+    return object;
   }
   return 0;
 }
