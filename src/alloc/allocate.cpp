@@ -13,7 +13,6 @@
 #include "alloc/large.h"
 #include "arch/sequences.h"
 #include "config/options.h"
-#include "meta/block.h"
 #include "meta/live_map.h"
 #include "meta/misuse.h"
 #include "meta/request_class.h"
@@ -520,7 +519,6 @@ void free_outside_heap(void* pointer) {
 // goes on here, as far as it has come.
 enum class Ended { kNot, kLife, kLifeAndLookedAt };
 [[gnu::noinline]] void free_other(void* pointer, Ended ended, const void* caller) {
-  if (pointer == nullptr) return;
   {
     const std::uint64_t address = address_of(pointer);
     const slots::OutsideHeap outside;
@@ -534,7 +532,7 @@ enum class Ended { kNot, kLife, kLifeAndLookedAt };
   slots::start_wanted_thread(caller, slots::Call::kFree);
 }
 
-[[gnu::always_inline]] inline void free_hardened(void* pointer, const void* caller) {
+[[gnu::noinline]] void free_hardened(void* pointer, const void* caller) {
   const std::uint64_t address = address_of(pointer);
   if (BRIMFUL_UNLIKELY(!meta::live_map.clear(address))) return free_other(pointer, Ended::kNot, caller);
   Header* header = meta::header_in(meta::hidden_table, address);
@@ -553,8 +551,8 @@ enum class Ended { kNot, kLife, kLifeAndLookedAt };
 
 // The size names the object's class, as the fast path of the default tier would find.
 [[gnu::always_inline]] inline bool names_class(const void* pointer, std::size_t bytes) {
-  if (bytes > BRIMFUL_SMALL_MAX) return false;
-  return meta::header_in(meta::hidden_table, address_of(pointer))->size_class == arch::brimful_block.small[bytes] / 2;
+  return bytes <= kMaxClassBytes &&
+         meta::header_in(meta::hidden_table, address_of(pointer))->size_class == meta::class_for(bytes, kObjectAlignment);
 }
 
 // free() in the default tier.
@@ -585,8 +583,9 @@ void* brimful::arch::brimful_malloc_slow(std::size_t bytes) {
 }
 
 void brimful::arch::brimful_free_slow(void* pointer) {
+  if (pointer == nullptr) return;
   if (config::is_hardened()) return alloc::free_hardened(pointer, __builtin_return_address(0));
-  if (pointer != nullptr) alloc::free_default(pointer, __builtin_return_address(0));
+  alloc::free_default(pointer, __builtin_return_address(0));
 }
 
 void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
@@ -601,10 +600,10 @@ void brimful::arch::brimful_free_claimed(Run* run, void* pointer) {
 }
 
 void brimful::arch::brimful_free_sized_slow(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return;
   if (config::is_hardened() && alloc::names_class(pointer, bytes)) {
     return alloc::free_hardened(pointer, __builtin_return_address(0));
   }
-  if (pointer == nullptr) return;
   if (alloc::check_size(pointer, bytes, kObjectAlignment)) brimful_free(pointer);
 }
 

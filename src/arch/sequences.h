@@ -137,6 +137,10 @@ BRIMFUL_HIDDEN void brimful_free_event(Header* slab);
 // free, aborted, or this thread does not run in the context. As malloc on a hit, but of a context that may be closed or
 // another's by now.
 BRIMFUL_HIDDEN void* brimful_seq_take(Context* context, std::uint64_t doubled_class);
+// The same of what has been freed to the group that the context's slot leads to, and was not offered again: nobody holds the
+// context's lock, and it is not the class's next sample, of which it is counted off. As malloc takes objects of coarse classes,
+// where it may do so by itself. What is not done there, is nullptr.
+BRIMFUL_HIDDEN void* brimful_seq_take_freed(Context* context, std::uint64_t doubled_class);
 // Frees object `index` if the slab's owner is the context this thread runs in, with `mark` (0 or kOwnerHasRemote) added.
 BRIMFUL_HIDDEN Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark);
 // *address = value.

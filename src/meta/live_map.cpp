@@ -91,6 +91,7 @@ bool LiveMap::cover(std::uint64_t end) {
 void LiveMap::set(std::uint64_t address) {
   const Place place = find(address);
   BRIMFUL_CHECK(place.word != nullptr);
+  if (os::is_single_threaded()) return arch::set_bits_alone(*place.word, place.bit);
   place.word->fetch_or(place.bit, std::memory_order_release);  // pairs with: clear() (the slab's header)
 }
 
@@ -102,6 +103,8 @@ void LiveMap::set_group(std::uint64_t start, std::uint64_t bytes, std::uint64_t 
     // Where no bit is set, none can be lost: others only clear. A locked instruction less.
     if (all.load(std::memory_order_relaxed) == 0) {  // relaxed: as above; we wrote it last, or who had the lock before
       all.store(bits, std::memory_order_release);    // pairs with: clear() (the slab's header)
+    } else if (os::is_single_threaded()) {
+      arch::set_bits_alone(all, bits);
     } else {
       all.fetch_or(bits, std::memory_order_release);  // pairs with: as above
     }

@@ -21,7 +21,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "arch/alone.h"
 #include "classes/size_classes.h"
+#include "os/thread.h"
 
 namespace brimful {
 struct Anatomy;  // debug/anatomy.h
@@ -31,6 +33,9 @@ namespace brimful::meta {
 
 class LiveMap {
  public:
+  static constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
+  static constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
+
   // Reserves the bits of a window. With the window, not when its first slab is made: by then a limit on address space may
   // have been reached. false: no address space, nothing has changed. Caller holds the heap lock, as for the next two.
   bool add_window(std::uint64_t start, std::size_t bytes);
@@ -52,6 +57,8 @@ class LiveMap {
     // Blocks that have no bit come by here, too: a page of bits that only they would touch need not be there.
     // relaxed: decides nothing but which way the next line goes
     if (place.word == nullptr || (place.word->load(std::memory_order_relaxed) & place.bit) == 0) return false;
+    // Without a lock prefix where nobody can free at the same moment.
+    if (os::is_single_threaded()) return arch::clear_bit_alone(*place.word, place.number);
     // pairs with: set(), set_group() (the slab's header). One of two frees finds the bit set, in whichever order.
     return (place.word->fetch_and(~place.bit, std::memory_order_acquire) & place.bit) != 0;
   }
@@ -82,8 +89,6 @@ class LiveMap {
   friend struct ::brimful::Anatomy;
 
   static constexpr std::size_t kMaxRegions = 128;
-  static constexpr std::size_t kWindowPerByte = 8 * kObjectAlignment;  // bytes of window that a byte of bits describes
-  static constexpr std::size_t kWindowPerWord = sizeof(std::uint64_t) * kWindowPerByte;
 
   // The bits of one window. Written under the heap lock.
   struct Region {
@@ -95,7 +100,8 @@ class LiveMap {
 
   struct Place {
     std::atomic<std::uint64_t>* word;  // nullptr: the address has no bit
-    std::uint64_t bit;
+    std::uint64_t bit;                 // 1 << number
+    unsigned number;
   };
 
   Place find(std::uint64_t address) {
@@ -105,9 +111,10 @@ class LiveMap {
       const std::uint64_t offset = address - region.start;
       // pairs with: cover() (usable bits)
       if (offset >= region.covered.load(std::memory_order_acquire) || offset % kObjectAlignment != 0) continue;
-      return {&region.words[offset / kWindowPerWord], std::uint64_t{1} << (offset / kObjectAlignment % 64)};
+      const auto number = static_cast<unsigned>(offset / kObjectAlignment % 64);
+      return {&region.words[offset / kWindowPerWord], std::uint64_t{1} << number, number};
     }
-    return {nullptr, 0};
+    return {nullptr, 0, 0};
   }
   // Bytes of bits for that many bytes of window, in whole pages.
   static std::uint64_t bytes_for(std::uint64_t window_bytes);

@@ -20,9 +20,8 @@
 #include "os/calls.h"
 #include "os/errno_guard.h"
 
-// Weak: glibc 2.32 brought the first, 2.35 the second.
+// Weak: glibc 2.35 brought it.
 extern "C" {
-extern __attribute__((weak)) char __libc_single_threaded;
 __attribute__((weak)) int _dl_find_object(void* address, dl_find_object* result) noexcept;
 }
 
@@ -122,8 +121,6 @@ void* map_wiped_on_fork() {
   calls.unmap(reinterpret_cast<std::uintptr_t>(page), page_bytes());
   return nullptr;
 }
-
-bool is_single_threaded() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
 
 std::uint32_t thread_count() {
   const ErrnoGuard guard;

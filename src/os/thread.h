@@ -7,6 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
+// Weak: glibc 2.32 brought it.
+extern "C" {
+extern __attribute__((weak)) char __libc_single_threaded;
+}
+
 namespace brimful::os {
 
 // Starts a thread that runs `body`, with the name `name` (15 letters at most). 0, or the error. pthread_create() may
@@ -35,8 +40,8 @@ void sleep_ms(std::uint64_t ms);
 // but not in that of vfork(). nullptr: there is none. errno is kept.
 void* map_wiped_on_fork();
 
-// The C library knows that there is no second thread. It often does not know any more when others have ended.
-bool is_single_threaded();
+// The C library knows that there is no second thread: it says otherwise before it starts one. It often does not know any more when others have ended.
+inline bool is_single_threaded() { return &__libc_single_threaded != nullptr && __libc_single_threaded != 0; }
 
 // How many threads the process has at this moment, as the kernel says, our own ones among them; 0: it does not say (no
 // /proc). One system call. errno is kept.

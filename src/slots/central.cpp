@@ -106,7 +106,10 @@ std::uint64_t Central::take_from_shared() {
     shared_->word(g).store(free & (free - 1), std::memory_order_relaxed);
     shared_->offered(g).store(0, std::memory_order_relaxed);  // relaxed: as above
     before_offer(shared_, g, std::uint64_t{1} << bit);
-    return shared_->object(g * kGroupObjects + bit);
+    const std::uint64_t object = shared_->object(g * kGroupObjects + bit);
+    // Under the lock: as long as it is held, nobody makes the slab his own and offers its neighbours.
+    begin_life(reinterpret_cast<void*>(object));
+    return object;
   }
   return 0;
 }

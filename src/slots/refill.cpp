@@ -289,11 +289,26 @@ void note_heat(Context* context, ClassId size_class) {
   if (queue.current != nullptr) queue.current->batch = queue.current->shape().batch;
 }
 
+// In tier:hardened, of a coarse class: what malloc does by itself elsewhere, and then the object's live bit, which it need
+// not share a word of the live map for. So nobody who sets bits of the group at the same moment is in the way (set_group()).
+void* take_freed(Context* context, ClassId size_class) {
+  static_assert(BRIMFUL_COARSE_ABOVE >= meta::LiveMap::kWindowPerWord);
+  if (kSizeClasses[size_class].bytes <= BRIMFUL_COARSE_ABOVE || --context->slow_heartbeat <= 0) return nullptr;
+  return begin_life(arch::brimful_seq_take_freed(context, std::uint64_t{2} * size_class));
+}
+
 }  // namespace
 
 void* take(ClassId size_class) {
   Context* context = context_of(current_id());
-  return context != nullptr ? arch::brimful_seq_take(context, std::uint64_t{2} * size_class) : nullptr;
+  if (context == nullptr) return nullptr;
+  if (config::offers_by_hand()) {
+    context->heartbeat = 0;  // malloc has counted it down, on its way here
+    if (!config::checks.offers) {
+      if (void* object = take_freed(context, size_class)) return object;
+    }
+  }
+  return arch::brimful_seq_take(context, std::uint64_t{2} * size_class);
 }
 
 Allocation allocate(ClassId size_class) {
@@ -339,7 +354,7 @@ void* allocate_unsampled(ClassId size_class) {
     reclaim_all();
     object = central[size_class].allocate_shared(size_class);
   }
-  return begin_life(object);
+  return object;
 }
 
 bool collect_all(Slab* slab, Context* context) {

@@ -51,7 +51,7 @@ BUDGETS = {
 # Sections that store before they commit; see instruction_counts.py.
 PREPARING = (
     *("advance_", "coarse_", "run_", "free_foreign", "free_run"),
-    *("install", "magazine_", "runs_take"),
+    *("install", "magazine_", "runs_take", "take_freed"),
 )
 # Commits that publish: whoever sees the bit, or the owner, must see what was done before.
 RELEASING = ("free", "free_marked", "seq_free", "or", "store32")
@@ -59,6 +59,7 @@ RELEASING = ("free", "free_marked", "seq_free", "or", "store32")
 ORDERED = {
     "advance_": (2, 2),  # active_id, lock; offered word, freed word
     "coarse_": (2, 0),
+    "take_freed": (2, 0),  # as coarse_
     "run_": (1, 0),
     "free_foreign": (3, 0),  # owner, freed word, active_id
     "free_run": (1, 0),

@@ -75,6 +75,7 @@ PREPARING = {
     "brimful_new",
     "brimful_free",
     "brimful_take_run",
+    "brimful_seq_take_freed",
     "brimful_seq_install",
     "brimful_seq_magazine_push",
     "brimful_seq_magazine_take",

@@ -249,6 +249,9 @@ Task<Refill> SlotsWorld::refill(Thread& t, uint64_t context) {
 Task<uint64_t> SlotsWorld::allocate(Thread& t) {
   uint64_t object = 0;
   if (scenario_.coarse) object = co_await seq_take_freed(t);
+  if (scenario_.hardened && object != 0) {
+    co_await t.fetch_or(lives((object - 1) / kObjects), uint64_t{1} << (object - 1) % kObjects);
+  }
   if (object == 0) object = co_await seq_take(t);
   bool advanced = false;
   const bool may_advance = !scenario_.hardened || is(Mutation::kAdvanceInHardened);
@@ -270,8 +273,6 @@ Task<uint64_t> SlotsWorld::allocate(Thread& t) {
   }
   if (object == 0) {
     object = co_await allocate_shared(t);
-    const uint64_t bit = object == 0 ? 0 : uint64_t{1} << (object - 1) % kObjects;
-    if (scenario_.hardened && object != 0) co_await t.fetch_or(lives((object - 1) / kObjects), bit);
   }
   co_return object;
 }
@@ -371,6 +372,7 @@ Task<uint64_t> SlotsWorld::allocate_shared(Thread& t) {
           return all ^ rest;
         };
         co_await t.atomically("takes from the shared slab", store);
+        if (scenario_.hardened) co_await t.fetch_or(lives(slab - 1), all ^ rest);
         object = (slab - 1) * kObjects + static_cast<unsigned>(std::countr_zero(all)) + 1;
         break;
       }

@@ -810,6 +810,38 @@ FUNCTION brimful_seq_take
 FUNCTION_END brimful_seq_take
 SECTION_ABORT take, .Lnothing
 
+/* void* brimful_seq_take_freed(Context* context, uint64_t doubled_class): as COARSE, which counts heartbeats besides. */
+FUNCTION brimful_seq_take_freed
+        SEQUENCE take_freed, .Lnothing
+        add     x16, x0, #BRIMFUL_CONTEXT_LOCK
+        ldar    w16, [x16]
+        cbnz    w16, .Lnothing
+        add     x2, x0, x1, lsl #3
+        ldr     x4, [x2]
+        ZERO_WORD x5
+        cmp     x4, x5
+        b.eq    .Lnothing
+        sub     x4, x4, #BRIMFUL_OFFERED_BEHIND
+        ldr     x5, [x4]
+        cbz     x5, .Lnothing
+        ldr     w7, [x2, #BRIMFUL_CONTEXT_SAMPLES]
+        subs    w7, w7, #1
+        str     w7, [x2, #BRIMFUL_CONTEXT_SAMPLES]
+        b.mi    .Lnothing
+        ldr     x6, [THREAD, #BRIMFUL_THREAD_SIZES]
+        ldr     w6, [x6, x1, lsl #2]
+        ldr     x3, [x2, #8]
+        rbit    x7, x5
+        sub     x2, x5, #1
+        clz     x7, x7
+        and     x5, x5, x2
+        str     x5, [x4]
+        SECTION_END take_freed
+        madd    x0, x7, x6, x3
+        ret
+FUNCTION_END brimful_seq_take_freed
+SECTION_ABORT take_freed, .Lnothing
+
 /* The others answer with arch::Outcome in x0. */
 .Laborted:
         mov     x0, #2
@@ -1028,7 +1060,7 @@ FUNCTION_END brimful_take_run
 SECTION_ABORT run_take_run, .Lno_run
 
         .hidden brimful_seq_runs_take, brimful_take_run
-        .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
+        .hidden brimful_seq_take, brimful_seq_take_freed, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
         .hidden brimful_seq_empty
         .hidden brimful_seq_magazine_push, brimful_seq_magazine_take, brimful_seq_magazine_forget
 

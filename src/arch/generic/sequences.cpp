@@ -187,6 +187,9 @@ void* brimful_seq_take(Context* context, std::uint64_t doubled_class) {
   return runs_in(context) ? take(context, doubled_class) : nullptr;
 }
 
+// Without COARSE: here malloc offers all there is.
+void* brimful_seq_take_freed(Context*, std::uint64_t) { return nullptr; }
+
 Outcome brimful_seq_free(Header* slab, std::uint64_t index, std::uint32_t mark) {
   // pairs with: who gave this context the slab
   if (at<std::uint32_t>(slab, BRIMFUL_HEADER_OWNER).load(std::memory_order_acquire) != (context_id() | mark)) {

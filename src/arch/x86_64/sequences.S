@@ -743,6 +743,34 @@ FUNCTION_END brimful_seq_take
         .popsection
 SECTION_ABORT take, jmp .Ltake_aborted
 
+/* void* brimful_seq_take_freed(Context* context, uint64_t doubled_class): as COARSE, which counts heartbeats besides. */
+FUNCTION brimful_seq_take_freed
+        leaq    brimful_block(%rip), %rcx
+        leaq    brimful_zero_word(%rip), %rdx
+        THREAD_AREA %r8, %r9
+        SECTION_BEGIN take_freed, %r9, %rax
+        movl    (%r8), %eax
+        cmpl    %eax, BRIMFUL_CONTEXT_ACTIVE_ID(%rdi)
+        jne     .Lnothing
+        cmpl    $0, BRIMFUL_CONTEXT_LOCK(%rdi)
+        jne     .Lnothing
+        movq    (%rdi,%rsi,8), %r10
+        cmpq    %rdx, %r10
+        je      .Lnothing
+        movq    -BRIMFUL_OFFERED_BEHIND(%r10), %r11
+        bsfq    %r11, %rax
+        jz      .Lnothing
+        subl    $1, BRIMFUL_CONTEXT_SAMPLES(%rdi,%rsi,8)
+        js      .Lnothing
+        btrq    %rax, %r11
+        imulq   BRIMFUL_BLOCK_SIZES(%rcx,%rsi,4), %rax
+        addq    8(%rdi,%rsi,8), %rax
+        movq    %r11, -BRIMFUL_OFFERED_BEHIND(%r10)
+        SECTION_END take_freed
+        ret
+FUNCTION_END brimful_seq_take_freed
+SECTION_ABORT take_freed, jmp .Ltake_aborted
+
 /* The others answer with arch::Outcome in RAX. */
 
         .pushsection .text.brimful_abort, "ax", @progbits
@@ -993,7 +1021,7 @@ FUNCTION_END brimful_take_run
 SECTION_ABORT run_take_run, jmp .Lno_run
 
         .hidden brimful_seq_runs_take, brimful_take_run
-        .hidden brimful_seq_take, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
+        .hidden brimful_seq_take, brimful_seq_take_freed, brimful_seq_free, brimful_seq_store32, brimful_seq_or, brimful_seq_install
         .hidden brimful_seq_empty
         .hidden brimful_seq_magazine_push, brimful_seq_magazine_take, brimful_seq_magazine_forget
 
