@@ -551,8 +551,8 @@ enum class Ended { kNot, kLife, kLifeAndLookedAt };
 
 // The size names the object's class, as the fast path of the default tier would find.
 [[gnu::always_inline]] inline bool names_class(const void* pointer, std::size_t bytes) {
-  return bytes <= kMaxClassBytes &&
-         meta::header_in(meta::hidden_table, address_of(pointer))->size_class == meta::class_for(bytes, kObjectAlignment);
+  return bytes <= kMaxClassBytes && meta::header_in(meta::hidden_table, address_of(pointer))->size_class ==
+                                        meta::class_for(bytes, kObjectAlignment);
 }
 
 // free() in the default tier.

@@ -31,7 +31,9 @@ extern Header none;
 // The table as the slow paths find it: where free()'s fast path does, or, where each free() is to be seen, where it does not
 // look. There the fast path's own table stays the one entry it begins with, and each free() misses with the exact address.
 extern arch::brimful_hot_globals hidden_table;
-inline arch::brimful_hot_globals& published_table() { return config::sees_each_free() ? hidden_table : arch::brimful_hot; }
+inline arch::brimful_hot_globals& published_table() {
+  return config::sees_each_free() ? hidden_table : arch::brimful_hot;
+}
 
 // The header that free() of the address looks at, for any address at all. Takes no lock: exact while a block at the
 // address is live, else a header that was there.

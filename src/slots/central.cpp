@@ -8,8 +8,8 @@
 
 #include "os/calls.h"
 #include "slots/events.h"
-#include "slots/object_checks.h"
 #include "slots/lives.h"
+#include "slots/object_checks.h"
 #include "slots/slab.h"
 
 namespace brimful::slots {
