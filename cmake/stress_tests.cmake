@@ -57,7 +57,7 @@ foreach(source IN LISTS stress_sources)
     register(NAME stress.${name}.${front_end}.long COMMAND ${name} --long LABELS long TIMEOUT 7200
       ENVIRONMENT BRIMFUL_CONF=${conf})
     # The hardened tier takes other ways through malloc and free.
-    if(name MATCHES "^(oracle|heap|double_free_pairs|double_free_survived)_stress$")
+    if(name MATCHES "^(oracle|heap|double_free_pairs|double_free_survived|rseq_injection)_stress$")
       set(arguments)
       # It ends by its time there, not by what it has seen.
       if(name STREQUAL "double_free_pairs_stress")

@@ -34,7 +34,7 @@ mapfile -t folders < <(printf '%s\n' "${files[@]}" | xargs -n1 dirname | sort -u
 for folder in "${folders[@]}"; do
   [ ! -e "$folder/__init__.py" ] || continue # part of a package, checked below
   scripts=("$folder"/*.py)
-  check_types "$folder:bench:bench/programs:cli:tools" "${scripts[@]}"
+  check_types "$folder:tests/bench:bench:bench/programs:cli:tools" "${scripts[@]}"
 done
 for package in bench/*/__init__.py cli/*/__init__.py; do
   folder="$(dirname "$package")"

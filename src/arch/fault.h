@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/compiler.h"
+
 namespace brimful::arch {
 
 enum class Access : std::uint8_t { kUnknown, kRead, kWrite };
@@ -53,7 +55,7 @@ inline Fault fault_of(const void* context) {
 
 #if defined(__x86_64__)
 // The length of FF /2, a call by a register or a word of memory, from the byte behind FF on.
-inline int length_of_call(const unsigned char* modrm) {
+BRIMFUL_UNCHECKED inline int length_of_call(const unsigned char* modrm) {
   constexpr int kSib = 4;
   constexpr int kDisp32 = 5;
   const int mode = *modrm >> 6;
@@ -66,7 +68,7 @@ inline int length_of_call(const unsigned char* modrm) {
 
 // Whether the bytes before `address`, eight of which can be read, are an instruction that calls: then it may be where a
 // call returns to.
-inline bool is_behind_call(std::uint64_t address) {
+BRIMFUL_UNCHECKED inline bool is_behind_call(std::uint64_t address) {
 #if defined(__x86_64__)
   const auto* at = reinterpret_cast<const unsigned char*>(address);
   if (at[-5] == 0xE8) return true;

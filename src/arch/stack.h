@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace brimful::arch {
+#include "base/compiler.h"
 
-// The frames' words belong to others, who may be writing elsewhere on them: sanitizers must not look.
-#define BRIMFUL_UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+namespace brimful::arch {
 
 // Writes ip, sp, bp, bx, r12 … r15, all as they are at one instruction, so that the unwind tables' word for it fits. On
 // aarch64: pc, sp and the frame pointer.
@@ -95,7 +94,5 @@ inline std::uint64_t return_address(std::uint64_t word) {
   return word;
 #endif
 }
-
-#undef BRIMFUL_UNCHECKED
 
 }  // namespace brimful::arch

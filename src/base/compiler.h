@@ -18,6 +18,9 @@
 #define BRIMFUL_ZEROS_HEAP __attribute__((section(".bss.2_heap")))
 #define BRIMFUL_ZEROS_COLD __attribute__((section(".bss.3_cold")))
 
+// Reads words of a stack or of code: those of others, who may be writing beside them. Sanitizers must not look.
+#define BRIMFUL_UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+
 #if defined(BRIMFUL_DEBUG) && BRIMFUL_DEBUG
 #define BRIMFUL_DEBUG_CHECKS 1
 #else

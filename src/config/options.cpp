@@ -159,22 +159,11 @@ void apply_one(Text key, Text value, Options& into, void (*warn)(const char*)) {
   if (warn != nullptr) warn(line.data());
 }
 
-// What the tier decides where the user did not: docs/design/0043 has the reasons.
+// What slow paths ask, from the options. No tier has one of them on by itself: docs/design/0043 has what each costs.
 void choose_checks() {
-  const auto choose = [](Setting& option, std::int64_t undecided, std::int64_t hardened) {
-    if (option == undecided) option = is_hardened() ? hardened : 0;
-  };
-  constexpr auto kTier = static_cast<std::int64_t>(Check::kTier);
-  // What tier:hardened has on by itself: nothing yet, by what each costs.
-  constexpr std::int64_t kHardened = 0;
-  choose(options.canary, kTier, kHardened);
-  choose(options.zero, kTier, kHardened);
-  choose(options.random, kTier, kHardened);
-  choose(options.quarantine, kByTier, kHardened);
-  choose(options.guard, kByTier, kHardened);
   const bool is_shipped = kMiddle == Middle::kContexts;  // the middle layers for study hand out objects by themselves
-  checks.canary = is_shipped && options.canary.as<Check>() == Check::kOn;
-  checks.zero = is_shipped && options.zero.as<Check>() == Check::kOn;
+  checks.canary = is_shipped && options.canary != 0;
+  checks.zero = is_shipped && options.zero != 0;
   checks.objects = checks.canary || checks.zero;
   if (!is_shipped) options.guard = 0;
   checks.offers = is_shipped && (checks.objects || draws_offers() || options.quarantine != 0);
@@ -204,7 +193,7 @@ void load() {
   options = initial_options();
   checks = {};
   // One look at the environment for the programs, nearly all, that say nothing: seventeen looks took as long as a system call.
-  if (!os::environment_has_prefix("BRIMFUL_") || os::is_secure_mode()) return choose_checks();
+  if (!os::environment_has_prefix("BRIMFUL_") || os::is_secure_mode()) return;
   if (const char* text = os::environment("BRIMFUL_CONF")) apply(text, options, report_warning);
   for (const OptionInfo& option : kOptions) {
     char name[48] = "BRIMFUL_";

@@ -26,7 +26,6 @@ enum class Cache : std::int64_t { kUnlimited, kAdaptive, kNone };
 enum class Leaks : std::int64_t { kOff, kExit };
 enum class Report : std::int64_t { kLine, kStack };
 enum class OnMisuse : std::int64_t { kAbort, kWarn, kHook };
-enum class Check : std::int64_t { kOff, kOn, kTier };  // kTier: as `tier` has it, until load() knows
 
 // A number that one thread may change while others read it. Whoever reads the old one goes by it for a moment longer.
 class Setting {
@@ -77,19 +76,16 @@ struct Options {
   Setting guards;             // one in so many small objects is guarded; 0: none
   Setting report;             // Report
   Setting misuse;             // OnMisuse
-  Setting canary;             // Check
-  Setting zero;               // Check
-  Setting quarantine;         // offers of its slab that a freed object waits for at least; kByTier
-  Setting random;             // Check
-  Setting guard;              // one in so many slabs ends in a page without access; 0: none; kByTier
+  Setting canary;             // 0 or 1
+  Setting zero;               // 0 or 1
+  Setting quarantine;         // offers of its slab that a freed object waits for at least
+  Setting random;             // 0 or 1
+  Setting guard;              // one in so many slabs ends in a page without access; 0: none
   Setting prof;               // average bytes from one sample to the next; 0: none are taken
 };
 
 // The value of a number of bytes that the user leaves to the library by the word `auto`, where `least` allows it.
 inline constexpr std::int64_t kAutoBytes = -1;
-
-// A number that the tier decides, until load() knows.
-inline constexpr std::int64_t kByTier = -1;
 
 // What the word `on` stands for, of an option that takes a number of bytes.
 inline constexpr std::int64_t kOnBytes = std::int64_t{512} << 10;
@@ -148,16 +144,15 @@ inline constexpr OptionInfo kOptions[] = {
      "stack: a report of misuse says also where it was called from; of guarded and sampled objects it always does"},
     {"misuse", &Options::misuse, "abort|warn|hook", false, 0, 2, 0,
      "what follows a report of misuse: abort(); warn: the call does nothing and the program goes on; hook: it decides"},
-    {"canary", &Options::canary, "0|1|tier", false, 0, 2, 2,
+    {"canary", &Options::canary, nullptr, false, 0, 1, 0,
      "1: a secret word behind each small object, looked at when it is freed"},
-    {"zero", &Options::zero, "0|1|tier", false, 0, 2, 2,
+    {"zero", &Options::zero, nullptr, false, 0, 1, 0,
      "1: freed memory is cleared, and looked at before it is handed out again"},
-    {"quarantine", &Options::quarantine, nullptr, false, -1, 1000, -1,
-     "a freed object waits until its slab has offered so often since; 0 not at all, -1 as the tier has it"},
-    {"random", &Options::random, "0|1|tier", false, 0, 2, 2,
-     "1: which free objects malloc hands out is drawn at random"},
-    {"guard", &Options::guard, nullptr, false, -1, 1000000, -1,
-     "one in so many slabs ends in a page without access; 0 none, and malloc(0) is like any; -1 as the tier has it"},
+    {"quarantine", &Options::quarantine, nullptr, false, 0, 1000, 0,
+     "a freed object waits until its slab has offered so often since; 0 not at all"},
+    {"random", &Options::random, nullptr, false, 0, 1, 0, "1: which free objects malloc hands out is drawn at random"},
+    {"guard", &Options::guard, nullptr, false, 0, 1000000, 0,
+     "one in so many slabs ends in a page without access; 0 none, and malloc(0) is like any"},
     {"prof", &Options::prof, "off|on", true, 0, std::int64_t{1} << 50, 0,
      "bytes between two blocks whose stacks are written down, on average; on: 512K"},
 };
@@ -200,7 +195,7 @@ inline bool is_hardened() { return options.tier.as<Tier>() == Tier::kHardened; }
 inline bool sees_each_free() { return is_hardened() || checks.objects; }
 // malloc goes on to no group by itself: live bits are set, and objects chosen and looked at, when they are offered.
 inline bool offers_by_hand() { return is_hardened() || checks.offers; }
-inline bool draws_offers() { return options.random.as<Check>() == Check::kOn; }
+inline bool draws_offers() { return options.random != 0; }
 inline Exhaustion on_exhaustion() { return options.on_exhaustion.as<Exhaustion>(); }
 inline Hugetlb hugetlb() { return options.hugetlb.as<Hugetlb>(); }
 inline Purge purge_kind() { return options.purge.as<Purge>(); }

@@ -163,7 +163,8 @@ bool may_be_behind_call(std::uint64_t word) {
   return word >= kFirst && word < arch::kEndOfAddresses && is_readable(word - 8) && arch::is_behind_call(word);
 }
 
-void collect(const StackWords& stack, std::size_t number, std::size_t most) {
+// Words of a stack lie in whoever's frames.
+BRIMFUL_UNCHECKED void collect(const StackWords& stack, std::size_t number, std::size_t most) {
   add_place(stack.first, number, false);
   if (stack.link != 0 && may_be_behind_call(stack.link)) add_place(stack.link, number, true);
   const std::size_t end = found.count + most;

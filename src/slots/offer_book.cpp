@@ -15,7 +15,7 @@ namespace brimful::slots {
 namespace {
 
 // Of a slab's objects, the share that may wait before they are used all the same.
-constexpr unsigned kWaitingShare = 4;
+constexpr std::uint64_t kWaitingShare = 4;
 
 std::uint64_t next_random(OfferBook& book) {
   book.random += kRandomStep;

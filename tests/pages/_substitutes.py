@@ -85,7 +85,7 @@ TABLE = (
         "installs packages and takes an hour",
     ),
     Substitute(
-        r"make (?:lib(?= PRESET)|lib lib-locked|lib-locked|test|test-long|quick|repeat|lint|format"
+        r"make (?:lib(?= PRESET)|lib lib-locked|lib-locked|test|test-long|fuzz|fuzz-campaign|quick|repeat|lint|format"
         r"|rivals|real-programs|league|bench|study|clean)"
         r"((?: [A-Z]+=(?:\"[^\"]*\"|\S+))*)",
         PARSED,

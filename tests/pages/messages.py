@@ -37,6 +37,8 @@ FAULTS = (
     ("guarded_access freed read 64 8", "guards:1"),
     ("guarded_free behind 61 0", "guards:1"),
     ("guarded_free twice 61", "guards:1"),
+    ("object_overflow 56 0 0", "canary:1"),
+    ("object_late_write 64 8 0", "zero:1"),
 )
 QUOTED = re.compile(r"`((?:brimful: )?(?:[a-z]+ )+[a-z]+: [^`]*)`")
 ITEM = re.compile(r"^\.It Li (brimful: .*)$")

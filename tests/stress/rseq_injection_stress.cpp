@@ -18,6 +18,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "clock.h"
 #include "crew.h"
@@ -40,6 +42,19 @@ constexpr double kPatience = 15;     // seconds for a section that the workload 
 constexpr double kNoPatience = 0.5;  // seconds once such a wait in the section has been in vain
 
 SectionTable table;
+
+// The section that only tier:hardened comes to, where most others are never reached.
+constexpr char kOfHardened[] = "take_freed";
+
+// Leaves the sections that this tier reaches.
+void keep_reachable(SectionTable& all) {
+  const char* conf = getenv("BRIMFUL_CONF");
+  const bool is_hardened = conf != nullptr && strstr(conf, "tier:hardened") != nullptr;
+  Section* const end = std::remove_if(all.sections, all.sections + all.count, [&](const Section& section) {
+    return (strcmp(section.name, kOfHardened) == 0) != is_hardened;
+  });
+  all.count = static_cast<size_t>(end - all.sections);
+}
 
 bool kernel_has_rseq() {
   // A null area is refused with EINVAL where the call exists (or EBUSY/EPERM where the thread has an area
@@ -155,6 +170,7 @@ int main(int count, char** arguments) {
   run_in_both_modes(arguments);
   if (!kernel_has_rseq()) return skip("this kernel has no rseq");
   if (const char* reason = read_sections(&table)) return skip(reason);
+  keep_reachable(table);
   if (const char* reason = Injector::initialize(&table)) return skip(reason);
   set_largest(kLargest);
   options.fork = false;  // a child would stop at the parent's breakpoints, for nothing new

@@ -12,6 +12,7 @@
 //     --trace                         and the steps that led to the fault
 //
 // Exit code: 0 no fault, 1 a fault was found, 2 not every run was tried.
+#include <sys/single_threaded.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,7 @@ int run(const Scenario& scenario, Bounds bounds, bool sites, bool trace) {
 int main(int count, char** arguments) {
   using namespace brimful::weak;
   setenv("BRIMFUL_CONF", "front_end:thread,purge_delay_ms:-1,guards:1000000000", 1);
+  __libc_single_threaded = 0;  // the threads are fibers, of which the C library knows nothing
   const char* name = nullptr;
   bool sites = false;
   bool trace = false;
