@@ -85,8 +85,8 @@ TABLE = (
         "installs packages and takes an hour",
     ),
     Substitute(
-        r"make (?:lib(?= PRESET)|lib lib-locked|lib-locked|test|test-long|fuzz|fuzz-campaign|quick|repeat|lint|format"
-        r"|rivals|real-programs|league|bench|study|clean)"
+        r"make (?:lib(?= PRESET)|lib lib-locked|lib-locked|test|test-long|quick|repeat|lint|format"
+        r"|fuzz|fuzz-campaign|rivals|real-programs|league|bench|study|clean)"
         r"((?: [A-Z]+=(?:\"[^\"]*\"|\S+))*)",
         PARSED,
         r"\g<0> -n > /dev/null",
