@@ -86,8 +86,8 @@ def _run(path: str, command: list[str], environment: dict[bytes, bytes]) -> int:
 
 def _as_usual() -> None:
     """In the child: signals that python ignores, and Ctrl-C, which we do."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    run_command.restore_signals()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _tell(folder: Path, as_json: bool) -> bool | None:

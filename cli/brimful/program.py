@@ -28,6 +28,19 @@ class NotRunnable(Exception):
         self.code = code
 
 
+class Obstacle(str):
+    """Why a preload fails, in words that follow the program's name; `kind` tells them apart."""
+
+    kind: str  # static, musl, machine or secure
+
+    @classmethod
+    def of(cls, kind: str, reason: str) -> Obstacle:
+        """One of that kind."""
+        obstacle = cls(reason)
+        obstacle.kind = kind
+        return obstacle
+
+
 def find(command: str) -> str:
     """Path of `command` as execvp would choose it.
 
@@ -65,7 +78,7 @@ def _check(path: str, command: str) -> None:
         raise NotRunnable(EXIT_CANNOT_RUN, f"{path}: not executable")
 
 
-def why_preload_fails(path: str, library: str) -> str | None:
+def why_preload_fails(path: str, library: str) -> Obstacle | None:
     """Reason why a preloaded `library` will not reach the program at `path`, or None."""
     for _ in range(_MAX_SCRIPT_DEPTH):
         privileged = _gains_privileges(path)
@@ -89,7 +102,7 @@ def why_preload_fails(path: str, library: str) -> str | None:
     return linkage or privileged
 
 
-def _gains_privileges(path: str) -> str | None:
+def _gains_privileges(path: str) -> Obstacle | None:
     """Whether exec of `path` makes the loader run in secure mode (AT_SECURE)."""
     try:
         status = os.stat(path)
@@ -98,29 +111,30 @@ def _gains_privileges(path: str) -> str | None:
     except OSError:
         return None
     if status.st_mode & stat.S_ISUID and status.st_uid != os.getuid():
-        return "is set-user-ID: the loader ignores preloads there"
+        return Obstacle.of("secure", "is set-user-ID: the loader ignores preloads there")
     runs_as_group = status.st_mode & stat.S_ISGID and status.st_mode & stat.S_IXGRP
     if runs_as_group and status.st_gid != os.getgid():
-        return "is set-group-ID: the loader ignores preloads there"
+        return Obstacle.of("secure", "is set-group-ID: the loader ignores preloads there")
     if os.getuid() != 0:
         try:
             os.getxattr(path, "security.capability")
         except OSError:
             return None
-        return "has file capabilities: the loader ignores preloads there"
+        return Obstacle.of("secure", "has file capabilities: the loader ignores preloads there")
     return None
 
 
-def _linkage_problem(descriptor: int, head: bytes, library: str) -> str | None:
+def _linkage_problem(descriptor: int, head: bytes, library: str) -> Obstacle | None:
     """Read the ELF header and program headers of an open file."""
     if head[:4] != b"\x7fELF" or len(head) < 64:
         return None
     with open(library, "rb") as file:
         ours = file.read(20)
     if head[4] != ours[4]:
-        return f"is a {32 if head[4] == 1 else 64}-bit program, the library is not"
+        bits = 32 if head[4] == 1 else 64
+        return Obstacle.of("machine", f"is a {bits}-bit program, the library is not")
     if head[18:20] != ours[18:20]:
-        return "is built for another machine than the library"
+        return Obstacle.of("machine", "is built for another machine than the library")
     if head[4] != 2:
         return None
     order = "little" if head[5] == 1 else "big"
@@ -134,6 +148,7 @@ def _linkage_problem(descriptor: int, head: bytes, library: str) -> str | None:
         if number(table, at, 4) == _PT_INTERP:
             name = os.pread(descriptor, number(table, at + 32, 8), number(table, at + 8, 8))
             if b"ld-musl" in name:
-                return "is linked against musl, the library against glibc"
+                return Obstacle.of("musl", "is linked against musl, the library against glibc")
             return None
-    return "is statically linked: no loader runs that could preload (link libbrimful.a instead)"
+    reason = "is statically linked: no loader runs that could preload (link libbrimful.a instead)"
+    return Obstacle.of("static", reason)

@@ -150,9 +150,14 @@ def _started_with(name: bytes) -> bool:
         return True
 
 
-def _exec(path: str, command: list[str], environment: dict[bytes, bytes]) -> int:
+def restore_signals() -> None:
+    """The signals that python ignores, as others have them; ignored ones would survive exec."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
+
+
+def _exec(path: str, command: list[str], environment: dict[bytes, bytes]) -> int:
+    restore_signals()
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -111,8 +111,7 @@ BRIMFUL_COLD void bad_pointer(std::uint64_t address, const char* call) {
   return block;
 }
 
-// In tier:hardened, what destroyed heaps leave behind keeps its headers.
-// true: it has been reported.
+// In tier:hardened, what destroyed heaps leave behind keeps its headers. true: it has been reported.
 bool report_if_destroyed(std::uint64_t address, const char* call) {
   const Header* header = meta::header_of(address);
   // relaxed: a block that was destroyed before the program asks about it
@@ -328,9 +327,8 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
   const std::size_t size_class = class_of_request(bytes, alignment);
   if (size_class < kClassCount) {
     const std::size_t request = aligned_request(bytes, alignment);
-    if (!config::checks.canary || has_current_heap()) {
-      return config::checks.canary ? allocate_in_current_heap(bytes, alignment) : arch::brimful_malloc(request);
-    }
+    if (BRIMFUL_LIKELY(!config::checks.canary)) return arch::brimful_malloc(request);
+    if (has_current_heap()) return allocate_in_current_heap(bytes, alignment);
     const os::ErrnoGuard errno_guard;
     return allocate_class(size_class, request);
   }

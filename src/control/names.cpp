@@ -2,7 +2,8 @@
 //
 // control/names.h: the table, and how a name is looked up in it.
 //
-// In a pattern, # stands for an arena, @ for a size class, % for an option. Rejected: a tree of names, as jemalloc has it
+// In a pattern, # stands for an arena, @ for a size class, % for an option, ! for a kind of
+// misuse. Rejected: a tree of names, as jemalloc has it
 // (a table for each inner node, where one of 90 lines shows everything there is); a binary search (patterns don't sort).
 #include "control/names.h"
 
@@ -152,9 +153,8 @@ int background_threads(std::uint32_t /*which*/, std::uint64_t& value) {
   return 0;
 }
 
-template <meta::Misuse kKind>
-int misuse_reports(std::uint32_t /*which*/, std::uint64_t& value) {
-  value = meta::misuse_count(kKind);
+int misuse_reports(std::uint32_t which, std::uint64_t& value) {
+  value = meta::misuse_count(static_cast<meta::Misuse>(which));
   return 0;
 }
 
@@ -326,22 +326,15 @@ constexpr Entry kEntries[] = {
     {"stats.arenas.#.bins.@.curslabs", Type::kSize, class_number<&stats::ClassUse::slabs>, nullptr},
 
     {"stats.misuse.reports", Type::kU64, all_misuse_reports, nullptr},
-    {"stats.misuse.double_free", Type::kU64, misuse_reports<meta::Misuse::kDoubleFree>, nullptr},
-    {"stats.misuse.interior_pointer", Type::kU64, misuse_reports<meta::Misuse::kInteriorPointer>, nullptr},
-    {"stats.misuse.misaligned_pointer", Type::kU64, misuse_reports<meta::Misuse::kMisalignedPointer>, nullptr},
-    {"stats.misuse.foreign_pointer", Type::kU64, misuse_reports<meta::Misuse::kForeignPointer>, nullptr},
-    {"stats.misuse.wrong_size", Type::kU64, misuse_reports<meta::Misuse::kWrongSize>, nullptr},
-    {"stats.misuse.use_after_free", Type::kU64, misuse_reports<meta::Misuse::kUseAfterFree>, nullptr},
-    {"stats.misuse.buffer_overflow", Type::kU64, misuse_reports<meta::Misuse::kBufferOverflow>, nullptr},
-    {"stats.misuse.buffer_underflow", Type::kU64, misuse_reports<meta::Misuse::kBufferUnderflow>, nullptr},
-    {"stats.misuse.use_after_destroy", Type::kU64, misuse_reports<meta::Misuse::kUseAfterDestroy>, nullptr},
-    {"stats.misuse.foreign_heap", Type::kU64, misuse_reports<meta::Misuse::kForeignHeap>, nullptr},
+    {"stats.misuse.!", Type::kU64, misuse_reports, nullptr},
 
     {"brimful.%", Type::kSigned, any_option, set_any_option},
 };
 constexpr std::size_t kEntryCount = sizeof kEntries / sizeof kEntries[0];
 
 // --- looking up ----------------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kOptionCount = sizeof kOptions / sizeof kOptions[0];
 
 // Also "all arenas", as it is written now and as it was before jemalloc 5: by the number behind the last.
 bool is_arena(std::size_t number) {
@@ -352,10 +345,10 @@ bool is_arena(std::size_t number) {
 // What stands in place of a mark. false: there is no such thing.
 bool is_part(char mark, std::size_t number) {
   if (mark == '#') return is_arena(number);
-  return number < (mark == '@' ? kClassCount : sizeof kOptions / sizeof kOptions[0]);
+  return number < (mark == '@' ? kClassCount : mark == '%' ? kOptionCount : meta::kMisuseKinds);
 }
 
-bool is_mark(char letter) { return letter == '#' || letter == '@' || letter == '%'; }
+bool is_mark(char letter) { return letter == '#' || letter == '@' || letter == '%' || letter == '!'; }
 
 // The number at the start of `text`, which goes on behind it. false: there is none.
 bool take_number(const char*& text, std::size_t& number) {
@@ -367,9 +360,17 @@ bool take_number(const char*& text, std::size_t& number) {
   return text != first;
 }
 
-bool take_option(const char*& text, std::size_t& number) {
-  for (number = 0; number < sizeof kOptions / sizeof kOptions[0]; ++number) {
-    if (strcmp(kOptions[number].name, text) != 0) continue;
+// A space of the name is a low line in the text.
+bool is_named(const char* text, const char* name) {
+  while (*name != '\0' && *text == (*name == ' ' ? '_' : *name)) ++text, ++name;
+  return *text == *name;
+}
+
+// The option or kind of misuse that the rest of `text` names. false: there is none.
+bool take_name(char mark, const char*& text, std::size_t& number) {
+  const std::size_t count = mark == '%' ? kOptionCount : meta::kMisuseKinds;
+  for (number = 0; number < count; ++number) {
+    if (!is_named(text, mark == '%' ? kOptions[number].name : meta::kMisuseNames[number])) continue;
     text += strlen(text);
     return true;
   }
@@ -385,7 +386,8 @@ bool matches(const char* pattern, const char* name, const Parts& parts) {
       continue;
     }
     std::size_t number = 0;
-    if (*pattern == '%' ? !take_option(name, number) : !take_number(name, number)) return false;
+    const bool is_word = *pattern == '%' || *pattern == '!';
+    if (is_word ? !take_name(*pattern, name, number) : !take_number(name, number)) return false;
     if (!is_part(*pattern, number)) return false;
     parts(*pattern, number);
   }

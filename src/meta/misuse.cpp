@@ -16,7 +16,7 @@
 
 namespace brimful::meta {
 
-const char* const kMisuseNames[kMisuseKinds] = {
+const char kMisuseNames[kMisuseKinds][20] = {
     "double free",    "interior pointer", "misaligned pointer", "foreign pointer",   "wrong size",
     "use after free", "buffer overflow",  "buffer underflow",   "use after destroy", "foreign heap",
 };

@@ -41,8 +41,8 @@ enum class Misuse : std::uint8_t {
   kForeignHeap,
 };
 inline constexpr std::size_t kMisuseKinds = 10;
-// As a report begins, and for statistics.
-extern const char* const kMisuseNames[kMisuseKinds];
+// As a report begins, and for statistics. In place: a table of pointers would be one more page that each start writes to.
+extern const char kMisuseNames[kMisuseKinds][20];
 
 // Who allocated an object, and who freed it: of samples and guarded objects. Offsets of stacks are from `record` on.
 struct History {

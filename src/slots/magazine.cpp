@@ -51,7 +51,7 @@ arch::Outcome push(Context* context, Slab* slab, std::uint64_t index) {
                                    ? arch::Outcome::kAlreadySet
                                    : arch::brimful_seq_magazine_push(context, slab->size_class, slab->object(index));
   if (BRIMFUL_LIKELY(pushed != arch::Outcome::kAlreadySet)) return pushed;
-  meta::report_double_free("free", *slab, index);
+  report_twice(slab, place.group, place.bit);
   return arch::Outcome::kDone;
 }
 

@@ -43,6 +43,15 @@ _LOSERS = {
     "cron": "cron starts jobs with an environment of its own: name `brimful run` in the job's line",
 }
 
+# By the kind of program.Obstacle.
+_WAYS_OUT = {
+    "static": "link it with libbrimful.a (docs/guide/linking.md)",
+    "musl": "build the library against musl, or link the program with libbrimful.a",
+    "machine": "take a library that is built for it",
+    "secure": "link it with libbrimful.a, or start it without the privilege",
+    "unreachable": "look at what the dynamic linker says: LD_DEBUG=libs COMMAND",
+}
+
 
 def examine(process: Process, front_end: str | None, library: str | None) -> Examined:
     """Everything about one running process. `front_end`: what the library in it says, if known;
@@ -69,7 +78,7 @@ def of_file(path: str, library: str) -> list[Finding]:
     reason = program.why_preload_fails(path, library)
     findings = [_unreachable(path, reason, binary)] if reason else []
     if not reason:
-        findings += _own_allocator(path, binary, runs=True)
+        findings += _own_allocator(path, binary)
     return findings
 
 
@@ -125,26 +134,20 @@ def _absence(process: Process, binary: Binary, library: str | None) -> Iterator[
         )
     else:
         reason = program.why_preload_fails(process.program(), library) if library else None
-        yield _unreachable(process.name(), reason or "could not load it", binary)
+        yield _unreachable(process.name(), reason, binary)
 
 
-def _unreachable(name: str, reason: str, binary: Binary) -> Finding:
+def _unreachable(name: str, obstacle: program.Obstacle | None, binary: Binary) -> Finding:
     """A preload that can't reach a program, and what its kind of program can do instead."""
-    kind, mend = "unreachable", "look at what the dynamic linker says: LD_DEBUG=libs COMMAND"
+    kind = obstacle.kind if obstacle is not None else "unreachable"
+    seen = f"{name} {obstacle or 'could not load it'}"
     means = "the dynamic linker loads nothing into it, so it keeps its own malloc"
-    if binary.is_go and binary.is_static:
-        kind, reason = "go", f"{reason}; it is a Go program"
+    mend = _WAYS_OUT[kind]
+    if binary.is_go and kind == "static":
+        kind, seen = "go", f"{seen}; it is a Go program"
         means = "Go's objects come from its collector, not from malloc; only C code called by cgo would gain"
         mend = "nothing to do: no malloc makes it faster (GOGC and GOMEMLIMIT are Go's settings)"
-    elif "musl" in reason:
-        kind, mend = "musl", "build the library against musl, or link the program with libbrimful.a"
-    elif "statically linked" in reason:
-        kind, mend = "static", "link it with libbrimful.a (docs/guide/linking.md)"
-    elif "privileges" in reason or "set-" in reason or "capabilities" in reason:
-        kind, mend = "secure", "link it with libbrimful.a, or start it without the privilege"
-    elif "bit program" in reason or "another machine" in reason:
-        kind, mend = "machine", "take a library that is built for it"
-    return Finding(PROBLEM, kind, "a preload doesn't reach it", f"{name} {reason}", means, mend)
+    return Finding(PROBLEM, kind, "a preload doesn't reach it", seen, means, mend)
 
 
 def _never_asked(process: Process) -> Finding:
@@ -180,7 +183,7 @@ def _never_asked(process: Process) -> Finding:
 def _owners(process: Process, binary: Binary, runs: bool) -> Iterator[Finding]:
     """Other allocators in the process, and whose malloc is."""
     if runs and process.has_loaded_brimful():
-        yield from _own_allocator(process.name(), binary, runs)
+        yield from _own_allocator(process.name(), binary)
     others = [
         (name, file)
         for file in process.files()
@@ -217,7 +220,7 @@ def _owners(process: Process, binary: Binary, runs: bool) -> Iterator[Finding]:
         )
 
 
-def _own_allocator(name: str, binary: Binary, runs: bool) -> Iterator[Finding]:
+def _own_allocator(name: str, binary: Binary) -> Iterator[Finding]:
     """Another allocator inside the program's own file, and Go."""
     others = [one for one in binary.allocators if one != "brimful"]
     inside = ", ".join(others) or "an allocator of its own"
@@ -230,7 +233,7 @@ def _own_allocator(name: str, binary: Binary, runs: bool) -> Iterator[Finding]:
             "Go's objects come from its own collector; brimful serves only C code that is called by cgo",
             "expect a gain only where perf shows malloc; GOGC and GOMEMLIMIT are Go's settings",
         )
-    elif binary.exports_malloc and runs:
+    elif binary.exports_malloc:
         yield Finding(
             PROBLEM,
             "own-malloc",
@@ -239,7 +242,7 @@ def _own_allocator(name: str, binary: Binary, runs: bool) -> Iterator[Finding]:
             "the dynamic linker takes a function from the program before it looks at what is preloaded",
             "build it with the system's malloc (redis: make MALLOC=libc), or link it with libbrimful.a",
         )
-    elif (binary.contains_malloc or others) and runs:
+    elif binary.contains_malloc or others:
         rust = " (Rust programs: their #[global_allocator])" if binary.is_rust else ""
         yield Finding(
             NOTE,

@@ -135,7 +135,9 @@ def _of_command(
     at_rest = checks.of_file(path, library)
     environment = run_command.environment(conf, preload)
     try:
-        child = subprocess.Popen(command, executable=path, env=environment, preexec_fn=_as_usual)
+        child = subprocess.Popen(
+            command, executable=path, env=environment, preexec_fn=run_command.restore_signals
+        )
     except OSError as error:
         _say(f"{path} does not start: {error.strerror}")
         return [Examined(0, os.path.basename(path), False, None, tuple(at_rest))]
@@ -197,12 +199,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(_LEAVE_SECONDS)
             return
-
-
-def _as_usual() -> None:
-    """In the child: signals that python ignores, as others have them."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _once_each(seen: list[Examined]) -> list[Examined]:

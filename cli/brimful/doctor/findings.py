@@ -45,7 +45,7 @@ def as_json(examined: list[Examined]) -> dict[str, Any]:
 
 
 def as_text(examined: list[Examined]) -> str:
-    """For a terminal: problems first; what several processes share stands there once."""
+    """For a terminal; of each process its problems first."""
     lines: list[str] = []
     for one in examined:
         name = f"{one.program} ({one.pid})" if one.pid else one.program

@@ -106,10 +106,6 @@ def _samples(value: str) -> str:
     return f"prof:{_number(value)}" if _number(value) else ""
 
 
-def _percpu(value: str) -> str:
-    return _choice(disabled="front_end:thread", percpu="", phycpu="")(value)
-
-
 _ARENAS = "contexts are as many as processors, or threads that run at once, and give back what rests in them"
 _THRESHOLD = "every block is in one window; large ones go back by pages, whatever their size"
 _TOP = "there is no top of a heap that could grow or be trimmed"
@@ -139,7 +135,7 @@ RULES = [
         "glibc",
         "MALLOC_PERTURB_",
         None,
-        "freed memory is not filled; guarded objects find its use: `guards:1`, or `brimful run --guards all`",
+        "memory is not filled; `zero:1` clears what is freed, and finds writes to it",
     ),
     Rule(
         "glibc",
@@ -158,7 +154,7 @@ RULES = [
         "percpu_arena",
         "`disabled`: `front_end:thread`",
         "per CPU is what is done anyway",
-        _percpu,
+        _choice(disabled="front_end:thread", percpu="", phycpu=""),
     ),
     Rule(
         "jemalloc",
@@ -242,7 +238,7 @@ RULES = [
         "jemalloc",
         "junk",
         None,
-        "memory is not filled; guarded objects find its use: `guards:1`, or `brimful run --guards all`",
+        "memory is not filled; `zero:1` clears what is freed, and finds writes to it",
     ),
     Rule("jemalloc", "abort_conf", None, "a wrong option costs a warning"),
     Rule("tcmalloc", "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", None, _NO_TCACHE),
