@@ -124,6 +124,15 @@ struct Slab : Header {
   std::atomic_ref<std::uint64_t> word(unsigned group) { return std::atomic_ref(words()[group]); }
   std::atomic_ref<std::uint64_t> offered(unsigned group) { return std::atomic_ref(offered_words()[group]); }
 
+  // All objects are free; also behind the last group: see free in arch/. Word by word, as the arena clears it (meta/arena.cpp):
+  // whoever told the last owner of a slab that lay here may still look at them.
+  void free_all() {
+    constexpr unsigned kWords = BRIMFUL_OFFERED_BEHIND / sizeof(std::uint64_t);
+    for (unsigned i = 0; i < kWords; ++i) {
+      word(i).store(~std::uint64_t{0}, std::memory_order_relaxed);  // relaxed: late readers take any value
+    }
+  }
+
   // What others freed of the group.
   std::atomic<std::uint64_t>& remote(unsigned group) { return remote(group, groups); }
   // The same for those who know how many groups there were, when the slab may be gone by now.

@@ -6,8 +6,6 @@
 // In tier:hardened the memory goes back to the system at once and the addresses stay taken, with their headers in the
 // granule table, owner kOwnerDestroyed: whoever frees one of those blocks then is told. The last GiB of addresses is
 // kept, and all of it given up before memory is refused.
-#include <string.h>
-
 #include "config/options.h"
 #include "meta/live_map.h"
 #include "os/calls.h"
@@ -51,7 +49,7 @@ void release_until(std::size_t most, std::uint64_t now_ms) {
 void keep_dead(Slab* slab) {
   const std::size_t bytes = bytes_of(slab);
   meta::live_map.clear_all(slab->start, bytes);
-  memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);
+  slab->free_all();
   slab->owner.store(kOwnerDestroyed, std::memory_order_relaxed);  // relaxed: the program orders its own frees
   os::calls.purge(slab->start, bytes);
   const sync::MutexLock guard(pages::heap.lock);

@@ -3,8 +3,6 @@
 // slots/slab.h: a slab's birth and death.
 #include "slots/slab.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "config/options.h"
 #include "meta/live_map.h"
@@ -100,7 +98,7 @@ Slab* make_slab(ClassId size_class, std::uint32_t owner, Expected expected) {
   slab->batch = is_resident || expected == Expected::kMany ? shape.batch : shape.young;
   slab->least = most_wanted(slab);
   set_listed(slab, Listed::kNowhere);
-  memset(slab->words(), 0xFF, BRIMFUL_OFFERED_BEHIND);  // also behind the last group: see free in arch/
+  slab->free_all();
   if (config::checks.books) begin_book(slab);
   if (config::checks.zero) clear_slab(slab);
   if (BRIMFUL_UNLIKELY(parts.plan.is_sealed)) seal_slab(slab);

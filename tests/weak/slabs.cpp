@@ -211,6 +211,13 @@ void release_current(unsigned thread) {
   contexts[0]->lock.unlock();
   if (slab->owner.load(std::memory_order_relaxed) == kOwnerReleased) use(objects[0]);
 }
+// Who told a detached slab may still count its words when it is gone and another slab has its header.
+void tell_and_make_again(unsigned thread) {
+  tell_owner(slab, 0, thread == 1 ? kQuarter : ~kQuarter);
+  if (thread == 0 && slab->owner.load(std::memory_order_relaxed) == kOwnerReleased) {
+    make_slab(kClass, contexts[0]->id, Expected::kFew);
+  }
+}
 // The owner frees its last object by a fast path, without a lock, while another tells the rest and gives the slab back.
 void queue_slab(unsigned thread) {
   detach(thread);
@@ -299,6 +306,7 @@ const Scenario kScenarios[] = {
     {"detach_and_take_over", 2, fill_most, detach_and_take_over, nullptr, {2, 1}},
     {"share_and_take_over", 2, shared_but_one, share_and_take_over, nullptr, {2, 1}},
     {"release_current", 2, free_but_one, release_current, nullptr, {2, 1}},
+    {"tell_and_make_again", 2, detach, tell_and_make_again, nullptr, {2, 1}},
     {"empty_queued", 2, queue_slab, empty_queued, nullptr, {2, 1}},
     {"purge_while_freed", 2, queue_slab, purge_while_freed, nullptr, {2, 1}},
     {"adopt_by_inbox", 2, detach, adopt_by_inbox, nullptr, {2, 1}},
